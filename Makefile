@@ -1,0 +1,16 @@
+# The front door. Meson builds; this file says which script does what.
+#
+#   make          build into build/
+#   make check    install what the tests need, build, run every test (root)
+#   make demo     install what is missing, build, show it (root)
+#   make bench    print the tables of measurements
+#   make clean    remove what was built
+all:
+	tools/setup build
+	tools/build
+check:
+	tools/setup check
+	tests/run
+clean:
+	rm -rf build build-*
+.PHONY: all check clean
