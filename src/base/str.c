@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+
+char *str_trim(char *s)
+{
+	size_t n;
+
+	while (isspace((unsigned char)*s))
+		s++;
+	n = strlen(s);
+	while (n > 0 && isspace((unsigned char)s[n - 1]))
+		n--;
+	s[n] = '\0';
+	return s;
+}
+
+char *str_format(const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&s, fmt, ap);
+	va_end(ap);
+	return n < 0 ? NULL : s;
+}
+
+bool str_copy(char *dst, size_t cap, const char *src)
+{
+	size_t n = strlen(src);
+	bool fits = n < cap;
+
+	if (!fits)
+		n = cap - 1;
+	memcpy(dst, src, n);
+	dst[n] = '\0';
+	return fits;
+}
+
+bool str_is_name(const char *s)
+{
+	size_t i;
+
+	if (*s == '.' || *s == '-')
+		return false;
+	for (i = 0; s[i]; i++) {
+		if (i == 63)
+			return false;
+		if (!isascii((unsigned char)s[i]) ||
+		    (!isalnum((unsigned char)s[i]) && !strchr("-_.@:", s[i])))
+			return false;
+	}
+	return i > 0;
+}
+
+int str_parse_u64(const char *s, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	if (!*s)
+		return -EINVAL;
+	for (; *s; s++) {
+		if (*s < '0' || *s > '9')
+			return -EINVAL;
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
+			return -ERANGE;
+	}
+	*ret = v;
+	return 0;
+}
+
+static bool text_reserve(struct text *t, size_t more)
+{
+	size_t cap;
+	char *p;
+
+	if (t->failed)
+		return false;
+	if (t->len + more + 1 <= t->cap)
+		return true;
+	cap = MAX(2 * t->cap, t->len + more + 64);
+	p = realloc(t->data, cap);
+	if (!p) {
+		t->failed = true;
+		return false;
+	}
+	t->data = p;
+	t->cap = cap;
+	return true;
+}
+
+void text_addn(struct text *t, const char *s, size_t n)
+{
+	if (!text_reserve(t, n))
+		return;
+	memcpy(t->data + t->len, s, n);
+	t->len += n;
+	t->data[t->len] = '\0';
+}
+
+void text_add(struct text *t, const char *s)
+{
+	text_addn(t, s, strlen(s));
+}
+
+void text_addf(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (n < 0 || !text_reserve(t, n))
+		return;
+	va_start(ap, fmt);
+	t->len += vsnprintf(t->data + t->len, n + 1, fmt, ap);
+	va_end(ap);
+}
+
+char *text_take(struct text *t)
+{
+	char *s = NULL;
+
+	text_addn(t, "", 0);
+	if (!t->failed)
+		s = TAKE_PTR(t->data);
+	text_done(t);
+	return s;
+}
+
+void text_done(struct text *t)
+{
+	free(t->data);
+	memset(t, 0, sizeof(*t));
+}
