@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A device's memory as one process has it: allocation, backing, charge.
+ *
+ * Memory is handed out in blocks of 2 MiB, which is also what the device is charged. Up to 1 MiB,
+ * allocations share blocks, so a thousand small ones cost little more than their sizes, as on
+ * hardware. Larger ones have blocks of their own.
+ *
+ *	section of the address space, several times the device's size
+ *	|block|block|block|block|....................................|
+ *	 a b c  d-------------d   e
+ *	 ^ shared by a, b, c
+ *
+ * The bytes live in one sparse file in memory (memfd) for each device and process: the offset in
+ * the file is the distance from the section's start. So an allocation is only a matter of books,
+ * with no system call, and yet another process can map any part of it (share.h). Nothing is
+ * backed by RAM before it is touched. Freed blocks are uncharged at once; their pages go back to
+ * the host a little later, in bulk, because a system call for each would be most of the cost.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "softgpu/mem/space.h"
+
+struct heap_chunk;
+struct vram;
+
+enum {
+	VRAM_E_FULL = 1,	/* the device, or what this process may have of it, is full */
+};
+
+/**
+ * struct vram_charge - who pays for blocks
+ * @take:	returns 0, or another value if @bytes more cannot be had
+ * @give:	returns @bytes that were taken
+ */
+struct vram_charge {
+	int (*take)(void *arg, uint64_t bytes);
+	void (*give)(void *arg, uint64_t bytes);
+	void *arg;
+};
+
+enum vram_kind {
+	VRAM_DEVICE,	/* shareable, charged */
+	VRAM_HOST,	/* private to the process and what it forks, not charged */
+	VRAM_LOW,	/* as VRAM_DEVICE, with addresses that fit into 32 bits */
+};
+
+/**
+ * struct vram_range - one allocation
+ * @space:	where it is; @space.kind is the caller's
+ * @span:	bytes of address space that it has: a multiple of 256 or of the block size
+ *
+ * The caller's memory, embedded in what it keeps about the allocation. The rest is vram.c's.
+ */
+struct vram_range {
+	struct space_range space;
+	uint64_t span;
+	struct vram *vram;
+	struct heap_chunk *chunk;
+	struct vram_block *block;	/* the shared block, or NULL */
+	enum space_access access;
+};
+
+/**
+ * vram_new() - make room for the memory of a device
+ * @size:	bytes of address space at least: what can be charged at most, with room to spare
+ * @charge:	copied; ignored for VRAM_HOST
+ *
+ * Return: 0 or a negative errno.
+ */
+int vram_new(enum vram_kind kind, uint64_t size, const struct vram_charge *charge,
+	     struct vram **ret);
+
+/** vram_free() - with everything in it; nobody may use its addresses any more */
+void vram_free(struct vram *vram);
+
+/**
+ * vram_alloc() - allocate
+ * @size:	bytes, not 0
+ * @access:	what kernels may do; SPACE_NONE makes a range that is backing only: it has blocks of
+ *		its own, and space_find() does not know it
+ * @ret:	filled, except for @space.kind
+ *
+ * Any thread may call. The start is a multiple of 512, of 2 MiB from 1 MiB on.
+ *
+ * Return: 0, VRAM_E_FULL or a negative errno.
+ */
+int vram_alloc(struct vram *vram, uint64_t size, enum space_access access,
+	       struct vram_range *ret);
+
+/** vram_release() - free an allocation; its charge is gone when this returns */
+void vram_release(struct vram_range *range);
+
+/** vram_file() - the file that backs it, to map parts of it elsewhere; not for VRAM_HOST */
+int vram_file(const struct vram *vram);
+
+/** vram_offset() - where a range begins in that file */
+uint64_t vram_offset(const struct vram_range *range);
+
+/**
+ * vram_host_has() - can the host still back @bytes at @addr with RAM?
+ *
+ * For those who are about to write a lot: what does not fit is refused as out of memory rather
+ * than leaving it to the kernel to pick a process to kill. Cheap for small sizes.
+ */
+bool vram_host_has(uint64_t addr, uint64_t bytes);
