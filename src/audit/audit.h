@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * The records that the BPF programs and user space share.
+ *
+ * All of them lie in maps that are mapped into the daemon and the holder
+ * process, so either side reads them without a system call. A word that both
+ * sides write is changed by atomic steps only; beside each field stands who
+ * writes it. A change of layout needs a new AUDIT_LAYOUT.
+ */
+#ifndef AUDIT_AUDIT_H
+#define AUDIT_AUDIT_H
+
+#include <linux/types.h>
+#include "../tenant/ledger.h"
+
+#define AUDIT_LAYOUT		1
+#define AUDIT_PROCESSES		16384	/* processes that are charged; a power of two */
+#define AUDIT_SLOTS		16384	/* threads that wait at the same time; a power of two */
+#define AUDIT_TENANT_PROCESSES	4096	/* of these, how many one tenant may take */
+#define AUDIT_TENANT_SLOTS	4096
+#define AUDIT_TENANT_OBJECTS	(1 << 17)	/* live allocations that one tenant may have recorded */
+#define AUDIT_OBJECTS		(1 << 21)
+#define AUDIT_CONTEXT_DEPTH	8	/* contexts on one thread's stack */
+#define AUDIT_NAME		64
+#define AUDIT_NO_DEVICE		0xff
+
+/* What happens to a call that nobody can hold or answer. */
+enum audit_failure {
+	AUDIT_FAILURE_KILL,
+	AUDIT_FAILURE_ALLOW,
+};
+
+/**
+ * struct audit_tenant - one tenant
+ * @in_use:		0 free, 1 in use (user space)
+ * @on_failure:		enum audit_failure (user space)
+ * @wait_max_ns:	how long an allocation beyond memory.max is held (user space)
+ * @wait_low_ns:	how long one that memory.low covers or borrows is held (user space)
+ * @n_processes:	processes charged to it (both)
+ * @n_slots:		its threads that wait (both)
+ * @n_objects:		its recorded allocations (both)
+ * @events_window:	ten thousandths of a second in which @events_sent counts (BPF)
+ * @events_sent:	events sent in that window (BPF)
+ * @events_lost:	events that were over the cap or found the ring full (BPF)
+ * @name:		the daemon's name for it, so that it is found again after a restart
+ */
+struct audit_tenant {
+	__u32 in_use;
+	__u32 on_failure;
+	__u64 wait_max_ns;
+	__u64 wait_low_ns;
+	__u32 n_processes;
+	__u32 n_slots;
+	__u32 n_objects;
+	__u32 events_sent;
+	__u64 events_window;
+	__u64 events_lost;
+	char name[AUDIT_NAME];
+};
+
+/**
+ * struct audit_device - one device (user space writes all)
+ * @uuid:		its identity
+ * @in_use:		whether this number names a device
+ * @nvml_index:		its number in NVML
+ * @total:		bytes that it has
+ * @context_bytes:	what a process' first context is taken to cost until the books are settled
+ *
+ * What all tenants together use of it, and what nobody owns, is the ledger of tenant 0; its max is
+ * the total less the reserve.
+ */
+struct audit_device {
+	__u8 uuid[16];
+	__u32 in_use;
+	__u32 nvml_index;
+	__u64 total;
+	__u64 context_bytes;
+};
+
+enum audit_process_state {
+	AUDIT_PROCESS_FREE,
+	AUDIT_PROCESS_CLAIMED,	/* being filled in */
+	AUDIT_PROCESS_LIVE,
+};
+
+/**
+ * struct audit_process - one process that is charged
+ * @state:		enum audit_process_state
+ * @tgid:		its id in the initial pid namespace
+ * @serial:		never used twice; part of the key of everything that belongs to it
+ * @bindings:		for which state of the bindings @chain was found
+ * @cgroup:		its cgroup when @chain was found
+ * @chain:		whom it is charged to
+ * @n_changes:		grows with each change of @use
+ * @use:		bytes its calls account for, per device
+ * @overhead:		bytes the device says it has beyond that, per device (user space, and taken off by BPF)
+ * @graph_idle:		bytes that graphs have given back but that the device keeps
+ * @n_contexts:		live contexts per device
+ * @device_of:		device of each of its ordinals, AUDIT_NO_DEVICE while unknown
+ */
+struct audit_process {
+	__u32 state;
+	__u32 tgid;
+	__u32 serial;
+	__u32 bindings;
+	__u64 cgroup;
+	__u64 start_ns;
+	struct ledger_chain chain;
+	__u32 moving;
+	__u64 n_changes;
+	__u64 use[LEDGER_DEVICES];
+	__u64 overhead[LEDGER_DEVICES];
+	__u64 graph_idle[LEDGER_DEVICES];
+	__u32 n_contexts[LEDGER_DEVICES];
+	__u8 device_of[LEDGER_DEVICES];
+};
+
+/* Registers at the entry of a call, in the order of the kernel's pt_regs. */
+struct audit_regs {
+	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+
+enum audit_slot_state {
+	AUDIT_SLOT_FREE,
+	AUDIT_SLOT_CLAIMED,	/* the program fills it in */
+	AUDIT_SLOT_WAITING,	/* the thread waits in the program for the holder process */
+	AUDIT_SLOT_STOPPING,	/* the holder has asked for a stop and let the program go */
+	AUDIT_SLOT_HELD,	/* stopped at the entry of the call, costs nothing */
+	AUDIT_SLOT_RELEASED,	/* let go; it meets the probe again and keeps its place in the queue */
+};
+
+enum audit_ask {
+	AUDIT_ASK_HOLD,		/* keep it until memory is free or its time is over, then answer */
+	AUDIT_ASK_ANSWER,	/* answer it now */
+	AUDIT_ASK_WRITE,	/* write `values` over what the call has returned */
+};
+
+enum audit_reason {
+	AUDIT_REASON_NONE,
+	AUDIT_REASON_MAX,	/* beyond memory.max of `tenant` */
+	AUDIT_REASON_DEVICE,	/* the device has no memory left */
+	AUDIT_REASON_QUEUE,	/* others wait already */
+};
+
+/**
+ * struct audit_slot - one thread that the holder process has to do with
+ *
+ * One per thread, claimed by the program, freed by the holder (or by the
+ * program when the thread dies).
+ */
+struct audit_slot {
+	__u32 state;
+	__u32 tid;
+	__u32 tgid;
+	__u32 ask;
+	__u32 reason;
+	__u32 tenant;		/* who refused */
+	__u32 device;
+	__u32 row;
+	__u32 answer;		/* the code to return */
+	__u32 ret_delta;	/* from the entry to a `ret` byte */
+	__u32 failed;		/* errno of the last try to stop it */
+	__u32 owner;		/* nearest tenant, whose cap it counts against */
+	__u64 ticket;		/* place in the queue: lower is older */
+	__u64 size;
+	__u64 begin_ns;
+	__u64 deadline_ns;
+	__u64 return_address;	/* the word at the stack pointer */
+	struct ledger_chain chain;
+	__u32 unused;
+	__u64 addresses[2];	/* AUDIT_ASK_WRITE: where to write, 0 for nowhere */
+	__u64 values[2];
+	struct audit_regs regs;
+};
+
+enum audit_event_kind {
+	AUDIT_EVENT_INSUFFICIENT,	/* an allocation does not fit: a hold begins, or it is answered */
+	AUDIT_EVENT_REFUSED,		/* answered CUDA_ERROR_OUT_OF_MEMORY */
+	AUDIT_EVENT_ADMITTED,		/* ran after it had been held */
+	AUDIT_EVENT_EXIT,		/* a charged process is gone */
+	AUDIT_EVENT_SETTLE,		/* memory may have changed in a way arguments do not tell */
+	AUDIT_EVENT_NEW_PROCESS,	/* a process is charged for the first time */
+	AUDIT_EVENT_FAILED_KILL,	/* nobody could answer: killed */
+	AUDIT_EVENT_FAILED_ALLOW,	/* nobody could answer: allowed */
+	AUDIT_EVENT_DEVICE_UNKNOWN,	/* charged to a guessed device */
+	AUDIT_EVENT_UNRECORDED,		/* no room for a record: charged until the process ends */
+	AUDIT_EVENT_RAN,		/* a call that was to be answered has run all the same */
+	AUDIT_EVENT_LIBRARY,		/* user space: a copy of libcuda is probed now */
+	AUDIT_EVENT_UNKNOWN_CALL,	/* user space: an export that looks allocating and that no row knows */
+	AUDIT_EVENT_KINDS,
+};
+
+/** struct audit_event - what a program tells the daemon */
+struct audit_event {
+	__u32 kind;
+	__u32 tgid;
+	__u32 tid;
+	__u32 tenant;
+	__u32 device;
+	__u32 row;
+	__u32 reason;
+	__u32 code;
+	__u64 time_ns;
+	__u64 size;
+	__u64 left;
+	__u64 wait_ns;
+	__u64 ticket;
+};
+
+enum audit_wake_kind {
+	AUDIT_WAKE_SLOT,	/* `index` needs the holder */
+	AUDIT_WAKE_FREED,	/* memory was freed while somebody waited */
+	AUDIT_WAKE_SIGNAL,	/* a signal for a process (tid 0) or a thread with held calls */
+};
+
+/** struct audit_wake - what a program tells the holder process */
+struct audit_wake {
+	__u32 kind;
+	__u32 index;
+	__u32 tgid;
+	__u32 tid;
+};
+
+/**
+ * struct audit_control - one of these, shared by all generations of the programs
+ * @layout:		AUDIT_LAYOUT of whoever made the maps
+ * @generation:		only the programs loaded with this number act
+ * @bindings:		grows when a binding of a tenant changes
+ * @n_devices:		devices are 0 .. @n_devices - 1
+ * @default_tenant:	who is charged for a process that no other tenant matches, 0 for nobody
+ * @holder:		process id of the holder
+ * @heartbeat_ns:	when the holder was last seen, on the monotonic clock
+ * @failure_wait_ns:	how long a thread waits for a holder
+ * @next_serial:	for processes
+ * @next_ticket:	for slots
+ * @n_held:		slots in use, so that the signal probe can be cheap
+ */
+struct audit_control {
+	__u32 layout;
+	__u32 generation;
+	__u32 bindings;
+	__u32 n_devices;
+	__u32 default_tenant;
+	__u32 holder;
+	__u64 heartbeat_ns;
+	__u64 failure_wait_ns;
+	__u32 next_serial;
+	__u32 n_held;
+	__u64 next_ticket;
+};
+
+#endif

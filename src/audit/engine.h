@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine: the BPF programs on the CUDA driver's entry points and all that keeps them going.
+ *
+ * It knows tenants by number, devices by number and processes by pid, and nothing of files, names of
+ * users or NVML: the daemon tells it. Its state lives in maps and links pinned below a folder of a BPF
+ * file system, so that the death of the daemon ends neither the books nor the limits; the next
+ * engine_open() on the folder takes them over.
+ *
+ * One thread calls these functions. Holds and answers are carried out by a process of their own (the
+ * holder), which engine_open() starts and engine_dispatch() restarts; a slow caller delays nobody.
+ *
+ * Faults are negative errno; the positive answers are listed beside the functions.
+ */
+#ifndef AUDIT_ENGINE_H
+#define AUDIT_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "audit.h"
+
+struct engine;
+
+/* Answers. */
+#define ENGINE_E_GONE		1	/* no such process, tenant, slot or library any more */
+#define ENGINE_E_FULL		2	/* no free number left */
+#define ENGINE_E_CHANGED	3	/* the process allocated meanwhile; look again */
+
+enum engine_rung {
+	ENGINE_RUNG_AUTO,
+	ENGINE_RUNG_REGISTERS,
+	ENGINE_RUNG_SUPERVISED,
+};
+
+/** engine_rung_name() - "auto", "registers" or "supervised" */
+const char *engine_rung_name(enum engine_rung rung);
+
+/**
+ * struct engine_options - how to open
+ * @state_dir:		folder for the pins; if it is not on a BPF file system, one is mounted on it
+ * @rung:		which rung to use; AUTO takes the best that this kernel runs
+ * @failure_wait_ns:	how long a thread waits for the holder before on-failure applies, 0 for 10 s
+ */
+struct engine_options {
+	const char *state_dir;
+	enum engine_rung rung;
+	uint64_t failure_wait_ns;
+};
+
+/**
+ * engine_open() - load the programs, take over what is pinned below the state folder, start the holder
+ *
+ * Return: 0, or a fault: -EPERM without the capabilities (CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE,
+ * CAP_SYS_ADMIN), -EOPNOTSUPP when this kernel runs none of the rungs or not the wanted one, -EPROTO when
+ * what is pinned has another layout, -EBUSY when another engine lives on the folder.
+ */
+int engine_open(const struct engine_options *options, struct engine **ret);
+
+/** engine_close() - stop the holder and let go; probes and books stay pinned and go on */
+void engine_close(struct engine *engine);
+
+/** engine_remove() - detach everything, remove the pins, close */
+void engine_remove(struct engine *engine);
+
+enum engine_rung engine_rung_now(const struct engine *engine);
+
+/** engine_fd() - becomes readable when engine_dispatch() has something to do */
+int engine_fd(const struct engine *engine);
+
+/**
+ * engine_dispatch() - deliver events, restart the holder, attach libraries that have turned up
+ *
+ * Never blocks. Call it when engine_fd() is readable.
+ */
+int engine_dispatch(struct engine *engine);
+
+/** engine_event_fn - told of each event; @text names a library or a call where the kind has one, else "" */
+typedef void (*engine_event_fn)(const struct audit_event *event, const char *text, void *userdata);
+void engine_on_event(struct engine *engine, engine_event_fn fn, void *userdata);
+
+/* --- devices ------------------------------------------------------------------------------------- */
+
+/**
+ * engine_device_set() - tell the engine of a device
+ * @device:	its number, below LEDGER_DEVICES; the numbers in use start at 0 without a gap
+ * @d:		what is known of it (in_use is set here)
+ * @reserve:	bytes of the total that are never handed out
+ */
+int engine_device_set(struct engine *engine, unsigned device, const struct audit_device *d, uint64_t reserve);
+
+/** engine_device_unowned() - bytes used by processes that no tenant matches, as NVML tells */
+int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes);
+
+/* --- tenants ------------------------------------------------------------------------------------- */
+
+/** engine_tenant_new() - a tenant without limits and bindings. Return: 0, ENGINE_E_FULL or -EEXIST */
+int engine_tenant_new(struct engine *engine, const char *name, uint32_t *ret_tenant);
+/** engine_tenant_find() - the number of a tenant, as after a restart. Return: 0 or ENGINE_E_GONE */
+int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_tenant);
+/** engine_tenant_remove() - unbind and forget it; its processes go to whoever else matches them */
+int engine_tenant_remove(struct engine *engine, uint32_t tenant);
+
+/** struct engine_limits - memory limits of a tenant on a device */
+struct engine_limits {
+	uint64_t max_bytes;	/* LEDGER_NO_LIMIT for none */
+	uint64_t low_bytes;	/* 0 for none */
+};
+/** engine_tenant_limit() - set the limits on one device; they hold from the next call on */
+int engine_tenant_limit(struct engine *engine, uint32_t tenant, unsigned device,
+			const struct engine_limits *limits);
+/** engine_tenant_waits() - how long to hold, UINT64_MAX for ever, and what to do where nobody can hold */
+int engine_tenant_waits(struct engine *engine, uint32_t tenant, uint64_t wait_max_ns, uint64_t wait_low_ns,
+			enum audit_failure on_failure);
+
+/* What a tenant is bound to; a cgroup stands for all below it. Binding again moves the binding. */
+enum engine_binding {
+	ENGINE_BIND_CGROUP,	/* id: the inode number of the cgroup v2 folder */
+	ENGINE_BIND_UID,	/* id: user id */
+	ENGINE_BIND_TREE,	/* id: process id; the process, what it starts, and what it has started */
+	ENGINE_BIND_DEFAULT,	/* id ignored: who no other tenant matches */
+};
+int engine_bind(struct engine *engine, uint32_t tenant, enum engine_binding kind, uint64_t id);
+int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id);
+
+/* --- books --------------------------------------------------------------------------------------- */
+
+/** engine_book() - the ledger of a tenant on a device; tenant 0 is the whole device */
+int engine_book(const struct engine *engine, uint32_t tenant, unsigned device, struct ledger *ret);
+/** engine_tenant() - counters and settings of a tenant. Return: 0 or ENGINE_E_GONE */
+int engine_tenant(const struct engine *engine, uint32_t tenant, struct audit_tenant *ret);
+
+typedef int (*engine_process_fn)(const struct audit_process *process, void *userdata);
+/** engine_each_process() - visit every charged process until @fn returns non-zero, and return that */
+int engine_each_process(const struct engine *engine, engine_process_fn fn, void *userdata);
+
+/**
+ * engine_adopt() - charge a process that is running already to whoever matches it now
+ *
+ * Its memory is charged by the following engine_settle(). Return: 0 or ENGINE_E_GONE.
+ */
+int engine_adopt(struct engine *engine, pid_t pid);
+
+/**
+ * engine_settle() - correct a process' charge by what the device says it has
+ * @n_changes:	audit_process.n_changes from before the device was asked
+ *
+ * Return: 0, ENGINE_E_GONE, or ENGINE_E_CHANGED when @n_changes is no longer true.
+ */
+int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t device_bytes,
+		  uint64_t n_changes);
+
+/** engine_reap() - take off what processes held that died unseen; engine_dispatch() does it now and then */
+int engine_reap(struct engine *engine);
+
+/* --- calls that wait ----------------------------------------------------------------------------- */
+
+typedef int (*engine_slot_fn)(const struct audit_slot *slot, void *userdata);
+/** engine_each_held() - visit every held call until @fn returns non-zero, and return that */
+int engine_each_held(const struct engine *engine, engine_slot_fn fn, void *userdata);
+/** engine_release() - let a held call be decided afresh now. Return: 0 or ENGINE_E_GONE */
+int engine_release(struct engine *engine, uint64_t ticket);
+/** engine_refuse() - answer a held call now. Return: 0 or ENGINE_E_GONE */
+int engine_refuse(struct engine *engine, uint64_t ticket);
+
+/* --- libraries ----------------------------------------------------------------------------------- */
+
+/** struct engine_library - one copy of libcuda that is probed */
+struct engine_library {
+	dev_t dev;
+	ino_t ino;
+	char path[256];
+	char build_id[41];
+	unsigned n_calls;	/* entry points probed */
+	unsigned n_unknown;	/* exports that look allocating and that no row knows */
+};
+
+/** engine_attach() - probe a copy of libcuda (or libnvidia-ml). Return: 0, -ENOEXEC if it is neither */
+int engine_attach(struct engine *engine, const char *path);
+/** engine_detach() - take the probes off again. Return: 0 or ENGINE_E_GONE */
+int engine_detach(struct engine *engine, dev_t dev, ino_t ino);
+typedef int (*engine_library_fn)(const struct engine_library *library, void *userdata);
+int engine_each_library(const struct engine *engine, engine_library_fn fn, void *userdata);
+
+/**
+ * engine_watch() - attach every copy that any process maps, from now on or no longer
+ *
+ * Looks at the processes that run and then at each executable mapping. Switching it off detaches all.
+ */
+int engine_watch(struct engine *engine, bool on);
+
+/** engine_row_name() - name of the call of audit_event.row or audit_slot.row */
+const char *engine_row_name(unsigned row);
+
+/* --- what this kernel offers --------------------------------------------------------------------- */
+
+/** struct engine_feature - one thing that was tried on this kernel */
+struct engine_feature {
+	const char *name;
+	const char *gives;	/* what it is good for */
+	bool works;
+	char reason[128];	/* why not */
+};
+
+/** engine_features() - try them all; needs no engine. Return: how many, at most @n */
+int engine_features(struct engine_feature *ret, size_t n);
+
+#endif
