@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of CUDA programs on the software GPU share.
+
+Each test has a device state of its own (SOFTGPU_DIR), so that tests neither see each
+other's memory nor that of anybody else on the machine.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+SOFTGPU = ROOT / "build" / "softgpu"
+MADE = ROOT / "build" / "programs"
+
+
+def toolkit():
+    """The folder of a CUDA toolkit; a test that needs one is skipped where there is none."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not os.path.exists(nvcc):
+        pytest.skip("no CUDA toolkit")
+    return pathlib.Path(nvcc).resolve().parents[1]
+
+
+def run(command, env, timeout=240, **more):
+    done = subprocess.run([str(word) for word in command], env=env, timeout=timeout, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+    assert done.returncode == 0, f"{command} exited with {done.returncode}:\n{done.stdout[-4000:]}"
+    return done.stdout
+
+
+def make(target, command, sources):
+    """Runs a compiler unless its target is newer than the sources."""
+    MADE.mkdir(parents=True, exist_ok=True)
+    path = MADE / target
+    if not path.exists() or any(s.stat().st_mtime > path.stat().st_mtime for s in sources):
+        run([str(word).replace("@OUT@", str(path)) for word in command], os.environ)
+    return path
+
+
+@pytest.fixture
+def gpu(tmp_path):
+    """The environment of a program on the software GPU."""
+    env = dict(os.environ)
+    for name in list(env):
+        if name.startswith(("CUDA_VISIBLE", "SOFTGPU_")):
+            del env[name]
+    state = tmp_path / "softgpu"
+    state.mkdir()
+    env["SOFTGPU_DIR"] = str(state)
+    env["LD_LIBRARY_PATH"] = str(SOFTGPU)
+    env["HOME"] = str(tmp_path)
+    return env
+
+
+@pytest.fixture
+def venv():
+    """venv("name", "file"): a virtual environment with what a requirements file names."""
+    def make_venv(name, requirements):
+        done = subprocess.run([ROOT / "tools" / "venv", name, HERE / requirements], cwd=ROOT, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if done.returncode == 69:
+            pytest.skip("no package index can be reached")
+        assert done.returncode == 0, done.stderr
+        return pathlib.Path(done.stdout.strip()) / "bin"
+    return make_venv
+
+
+@pytest.fixture
+def program():
+    """program("name"): a program of this folder, compiled against NVIDIA's cuda.h."""
+    def compile_program(name):
+        cuda = toolkit()
+        source = HERE / f"{name}.c"
+        return make(name, ["gcc", "-O1", "-g", "-Wall", source, "-o", "@OUT@", f"-I{cuda}/include",
+                           f"-L{cuda}/lib64/stubs", "-lcuda", "-lm", "-pthread"], [source, HERE / "program.h"])
+    return compile_program
+
+
+@pytest.fixture
+def ptx():
+    """ptx("compiler"): kernels.cu as PTX by nvcc, nvcc-debug, nvrtc or clang."""
+    def compile_ptx(compiler):
+        cuda = toolkit()
+        source = HERE / "kernels.cu"
+        if compiler == "nvrtc":
+            tool_source = HERE / "nvrtc-compile.c"
+            tool = make("nvrtc-compile", ["gcc", "-O1", tool_source, "-o", "@OUT@", f"-I{cuda}/include",
+                                          f"-L{cuda}/lib64", "-lnvrtc", f"-Wl,-rpath,{cuda}/lib64"], [tool_source])
+            command = [tool, source, "@OUT@"]
+        else:
+            command = {
+                "nvcc": [cuda / "bin/nvcc", "-O3", "-arch=compute_75", "-ptx", source, "-o", "@OUT@"],
+                "nvcc-debug": [cuda / "bin/nvcc", "-G", "-arch=compute_80", "-ptx", source, "-o", "@OUT@"],
+                "clang": ["clang", "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_75", "-nocudainc",
+                          "-nocudalib", "-O2", "-S", "-Wno-unknown-cuda-version", "-Xclang", "-target-feature",
+                          "-Xclang", "+ptx70", source, "-o", "@OUT@"],
+            }[compiler]
+        return make(f"kernels-{compiler}.ptx", command, [source, HERE / "clang-device.h"])
+    return compile_ptx

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver-API programs of this folder on the software GPU."""
+import subprocess
+
+import pytest
+
+from conftest import run
+
+
+@pytest.mark.parametrize("compiler", ["nvcc", "nvcc-debug", "nvrtc", "clang"])
+def test_kernels_are_right_whoever_compiled_them(gpu, program, ptx, compiler):
+    assert "six kernels right" in run([program("kernels"), ptx(compiler)], gpu)
+
+
+@pytest.mark.parametrize("compiler", ["nvcc", "nvrtc", "clang"])
+@pytest.mark.parametrize("name", ["pipeline", "graph", "ipc", "vmm", "threads"])
+def test_program_is_right(gpu, program, ptx, name, compiler):
+    run([program(name), ptx(compiler)], gpu)
+
+
+def test_two_programs_at_once_are_both_right(gpu, program, ptx):
+    commands = [[program("kernels"), ptx("nvcc")], [program("threads"), ptx("clang")]] * 2
+    running = [subprocess.Popen(c, env=gpu, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for c in commands]
+    for process in running:
+        out, _ = process.communicate(timeout=240)
+        assert process.returncode == 0, out
+
+
+def test_200_processes_start_at_once(gpu, program):
+    start = program("start")
+    running = [subprocess.Popen([start], env=gpu, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+               for _ in range(200)]
+    outs = [process.communicate(timeout=240)[0] for process in running]
+    assert [out for process, out in zip(running, outs) if process.returncode != 0] == []
