@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a small convolutional network for six steps and prints each loss: DEV=CUDA or CPU."""
 import numpy as np
-from tinygrad import Tensor, nn
+from tinygrad import Context, Tensor, nn
 
 STEPS = 6
 
@@ -23,7 +23,7 @@ class Net:
 
 net = Net()
 optimizer = nn.optim.SGD([net.conv, net.dense], lr=0.05)
-with Tensor.train():
+with Context(TRAINING=1):
     for _ in range(STEPS):
         optimizer.zero_grad()
         loss = net(images).sparse_categorical_crossentropy(labels).backward()
