@@ -84,10 +84,15 @@ void space_protect(uint64_t addr, uint64_t span, enum space_access access);
 
 /* A block that several ranges share. Starts of ranges are multiples of SPACE_SLOT_SIZE. */
 struct space_slots;
-#define SPACE_SLOT_SIZE 256
+#define SPACE_SLOT_SIZE 512
 #define SPACE_N_SLOTS (SPACE_BLOCK_SIZE / SPACE_SLOT_SIZE)
 
-int space_slots_add(uint64_t block_addr, enum space_access access, struct space_slots **ret);
+/**
+ * space_slots_add() - let several ranges share a block
+ * @slots:	NULL, or what was removed before, to use again; the caller frees it with free()
+ */
+int space_slots_add(uint64_t block_addr, enum space_access access, struct space_slots **slots);
+
 void space_slots_remove(struct space_slots *slots);
 void space_slot_set(struct space_slots *slots, struct space_range *range);
 void space_slot_clear(struct space_slots *slots, struct space_range *range);

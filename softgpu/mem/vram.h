@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "softgpu/mem/space.h"
@@ -50,7 +51,7 @@ enum vram_kind {
 /**
  * struct vram_range - one allocation
  * @space:	where it is; @space.kind is the caller's
- * @span:	bytes of address space that it has: a multiple of 256 or of the block size
+ * @span:	bytes of address space that it has: a multiple of SPACE_SLOT_SIZE or of the block size
  *
  * The caller's memory, embedded in what it keeps about the allocation. The rest is vram.c's.
  */
@@ -61,6 +62,7 @@ struct vram_range {
 	struct heap_chunk *chunk;
 	struct vram_block *block;	/* the shared block, or NULL */
 	enum space_access access;
+	bool is_exported;		/* set by whoever hands it to share_export() */
 };
 
 /**
@@ -73,7 +75,7 @@ struct vram_range {
 int vram_new(enum vram_kind kind, uint64_t size, const struct vram_charge *charge,
 	     struct vram **ret);
 
-/** vram_free() - with everything in it; nobody may use its addresses any more */
+/** vram_free() - once everything in it has been released */
 void vram_free(struct vram *vram);
 
 /**
@@ -98,11 +100,3 @@ int vram_file(const struct vram *vram);
 
 /** vram_offset() - where a range begins in that file */
 uint64_t vram_offset(const struct vram_range *range);
-
-/**
- * vram_host_has() - can the host still back @bytes at @addr with RAM?
- *
- * For those who are about to write a lot: what does not fit is refused as out of memory rather
- * than leaving it to the kernel to pick a process to kill. Cheap for small sizes.
- */
-bool vram_host_has(uint64_t addr, uint64_t bytes);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that two processes use.
+ *
+ * An importer opens the exporter's file through /proc and maps a part of it. Who still uses a part
+ * is told by record locks on its bytes in that file: they belong to an open file description, so
+ * the kernel drops them when their owner dies, however it died. The exporter holds a read lock
+ * while the allocation lives, each importer one while it has the memory open. Thus
+ *
+ *	importer: lock, then look whether anybody else has a lock	(no: it was freed)
+ *	exporter, freeing: unlock, then look whether anybody has a lock	(yes: keep the memory)
+ *
+ * cannot both go wrong. Memory that is freed while others have it open stays allocated and charged
+ * to the exporter until the last one closes it (vram.c).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	SHARE_E_GONE = 1,	/* the exporter or its memory is not there any more */
+};
+
+/**
+ * struct share_ticket - what an importer has to know; plain bytes, goes through any channel
+ * @pid:	the exporter, as its own namespace numbers it
+ * @fd:		its file there
+ * @inode:	of that file: tells another process or file with these numbers apart
+ * @offset:	where the memory is in it
+ * @size:	bytes
+ * @serial:	different for each allocation of the exporter
+ */
+struct share_ticket {
+	int32_t pid;
+	int32_t fd;
+	uint64_t inode;
+	uint64_t offset;
+	uint64_t size;
+	uint64_t serial;
+};
+
+/** struct share_import - memory of another process that is kept from being freed */
+struct share_import {
+	int fd;			/* to map it with */
+	uint64_t offset;
+	uint64_t size;
+};
+
+/**
+ * share_export() - let others open a part of a file, until share_unexport()
+ *
+ * Return: 0 or a negative errno.
+ */
+int share_export(int fd, uint64_t offset, uint64_t size, uint64_t serial,
+		 struct share_ticket *ret);
+
+/** share_unexport() - Return: true if somebody has it open still. */
+bool share_unexport(int fd, uint64_t offset, uint64_t size);
+
+/**
+ * share_keep() - be told when nobody has a part of a file open any more
+ * @done:	called once with @arg, from a thread of this file's
+ */
+void share_keep(int fd, uint64_t offset, uint64_t size, void (*done)(void *arg), void *arg);
+
+/**
+ * share_import() - open what a ticket is about
+ *
+ * Return: 0, SHARE_E_GONE or a negative errno: -EACCES if the exporter belongs to somebody else.
+ */
+int share_import(const struct share_ticket *ticket, struct share_import *ret);
+
+/** share_import_fd() - the same for a file that came by other means, all of it */
+int share_import_fd(int fd, struct share_import *ret);
+
+void share_close(struct share_import *import);

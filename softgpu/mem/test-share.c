@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Two processes: the test and a child that has nothing but the ticket. */
+#include "softgpu/mem/section.h"
+#include "softgpu/mem/share.h"
+#include "softgpu/mem/test.h"
+#include "softgpu/mem/vram.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BLOCK SPACE_BLOCK_SIZE
+
+static _Atomic uint64_t charged;
+
+static int take(void *arg, uint64_t bytes)
+{
+	charged += bytes;
+	return 0;
+}
+
+static void give(void *arg, uint64_t bytes)
+{
+	charged -= bytes;
+}
+
+static const struct vram_charge charge = { take, give, NULL };
+
+struct fixture {
+	struct vram *vram;
+	struct vram_range range;
+	struct share_ticket ticket;
+	int to_child[2], to_parent[2];
+	pid_t child;
+};
+
+static char *map(const struct share_import *import)
+{
+	uint64_t addr;
+
+	CHECK(section_reserve(0, import->size, BLOCK, 0, &addr) == 0);
+	CHECK(section_map(addr, import->size, import->fd, import->offset, true) == 0);
+	return (char *)addr;
+}
+
+/* Opens, tells what it read, writes 9, and closes when it is told to. */
+static void child_main(struct fixture *f)
+{
+	struct share_import import;
+	char *bytes, byte;
+
+	CHECK(share_import(&f->ticket, &import) == 0);
+	bytes = map(&import);
+	byte = bytes[5];
+	bytes[5] = 9;
+	CHECK(write(f->to_parent[1], &byte, 1) == 1);
+	CHECK(read(f->to_child[0], &byte, 1) == 1);
+	CHECK(bytes[5] == 9);
+	share_close(&import);
+	_exit(0);
+}
+
+static void fixture_start(struct fixture *f)
+{
+	char byte;
+
+	CHECK(vram_new(VRAM_DEVICE, 1ULL << 32, &charge, &f->vram) == 0);
+	CHECK(vram_alloc(f->vram, BLOCK, SPACE_READ_WRITE, &f->range) == 0);
+	CHECK(share_export(vram_file(f->vram), vram_offset(&f->range), f->range.span, 1,
+			   &f->ticket) == 0);
+	f->range.is_exported = true;
+	((char *)f->range.space.addr)[5] = 42;
+
+	CHECK(pipe(f->to_child) == 0 && pipe(f->to_parent) == 0);
+	f->child = fork();
+	if (f->child == 0)
+		child_main(f);
+	CHECK(read(f->to_parent[0], &byte, 1) == 1 && byte == 42);
+	CHECK(((char *)f->range.space.addr)[5] == 9);
+}
+
+static void wait_uncharged(void)
+{
+	for (int i = 0; i < 500 && charged; i++)
+		usleep(10000);
+	CHECK(charged == 0);
+}
+
+static void fixture_end(struct fixture *f)
+{
+	struct share_import import;
+
+	wait_uncharged();
+	CHECK(share_import(&f->ticket, &import) == SHARE_E_GONE);
+	vram_free(f->vram);
+	for (int i = 0; i < 2; i++) {
+		close(f->to_child[i]);
+		close(f->to_parent[i]);
+	}
+}
+
+static void test_close_then_free(void)
+{
+	struct fixture f;
+
+	fixture_start(&f);
+	CHECK(write(f.to_child[1], "", 1) == 1 && waitpid(f.child, NULL, 0) == f.child);
+	vram_release(&f.range);
+	CHECK(charged == 0);
+	fixture_end(&f);
+}
+
+static void test_free_then_close(void)
+{
+	struct vram_range other;
+	struct fixture f;
+	int status;
+
+	fixture_start(&f);
+	vram_release(&f.range);
+	CHECK(charged == BLOCK && !space_find(f.range.space.addr));
+	CHECK(vram_alloc(f.vram, BLOCK, SPACE_READ_WRITE, &other) == 0);
+	memset((void *)other.space.addr, 1, BLOCK);
+	vram_release(&other);
+	CHECK(write(f.to_child[1], "", 1) == 1 && waitpid(f.child, &status, 0) == f.child);
+	CHECK(status == 0);
+	fixture_end(&f);
+}
+
+static void test_free_then_kill(void)
+{
+	struct fixture f;
+
+	fixture_start(&f);
+	vram_release(&f.range);
+	CHECK(charged == BLOCK);
+	kill(f.child, SIGKILL);
+	CHECK(waitpid(f.child, NULL, 0) == f.child);
+	fixture_end(&f);
+}
+
+static void test_bad_tickets(void)
+{
+	struct share_import import;
+	struct share_ticket bad;
+	struct fixture f;
+
+	fixture_start(&f);
+	bad = f.ticket;
+	bad.inode++;
+	CHECK(share_import(&bad, &import) == SHARE_E_GONE);
+	bad = f.ticket;
+	bad.offset = UINT64_MAX - BLOCK + 1;
+	CHECK(share_import(&bad, &import) == SHARE_E_GONE);
+	bad = f.ticket;
+	bad.offset = 100 * BLOCK;
+	CHECK(share_import(&bad, &import) == SHARE_E_GONE);
+	bad = f.ticket;
+	bad.fd = 12345;
+	CHECK(share_import(&bad, &import) == SHARE_E_GONE);
+	CHECK(write(f.to_child[1], "", 1) == 1 && waitpid(f.child, NULL, 0) == f.child);
+	vram_release(&f.range);
+	fixture_end(&f);
+}
+
+static const struct test_case cases[] = {
+	{ "share: closed, then freed", test_close_then_free },
+	{ "share: freed while open stays, charged, until it is closed", test_free_then_close },
+	{ "share: an importer that is killed lets go", test_free_then_kill },
+	{ "share: tickets of nothing are refused", test_bad_tickets },
+};
+
+TEST_MAIN(cases)

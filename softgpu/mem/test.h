@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests beside these sources share: a check that says where it failed. */
+#pragma once
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);           \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+struct test_case {
+	const char *shows;
+	void (*run)(void);
+};
+
+#define TEST_MAIN(cases)                                                                           \
+	int main(void)                                                                             \
+	{                                                                                          \
+		for (size_t i = 0; i < sizeof(cases) / sizeof((cases)[0]); i++) {                  \
+			(cases)[i].run();                                                          \
+			printf("ok '%s'\n", (cases)[i].shows);                                     \
+			fflush(stdout);                                                            \
+		}                                                                                  \
+		return 0;                                                                          \
+	}
