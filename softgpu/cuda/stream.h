@@ -19,9 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/cuda/cuda_abi.h"
+#include "softgpu/cuda/core.h"
 
-struct context;
 struct stream;
 
 /* Which stream a call means by NULL: plain names the legacy stream, _ptsz and _ptds the thread's. */
@@ -107,13 +106,24 @@ bool stream_is_capturing(struct stream *stream);
 CUresult stream_capture_alloc(struct stream *stream, size_t bytes, CUdeviceptr *ret);
 CUresult stream_capture_free(struct stream *stream, CUdeviceptr dptr);
 
-/* All streams of a context: made and ended with it. */
-struct stream_set;
-
-int stream_set_new(struct context *ctx, struct stream_set **ret);
-
-/** stream_set_synchronize() - cuCtxSynchronize: wait for all work of the context */
-CUresult stream_set_synchronize(struct stream_set *set);
-
-/** stream_set_free() - drop what is queued, end the threads, free the streams */
-void stream_set_free(struct stream_set *set);
+/*
+ * CALL_TWINS(cuStreamQuery, _ptsz, (CUstream stream), (stream))
+ * {
+ *	... dflt ...
+ * }
+ *
+ * defines a call that exists twice: under its plain name, where NULL means the legacy stream, and
+ * with a suffix, where it means the thread's. The body sees which by @dflt.
+ */
+#define CALL_TWINS_LIST(...) __VA_ARGS__
+#define CALL_TWINS(name, suffix, parameters, arguments)                                            \
+	static CUresult twin_##name(enum stream_default dflt, CALL_TWINS_LIST parameters);         \
+	CALL(name, CALL_TWINS_LIST parameters)                                                     \
+	{                                                                                          \
+		return twin_##name(STREAM_DEFAULT_LEGACY, CALL_TWINS_LIST arguments);              \
+	}                                                                                          \
+	CALL(name##suffix, CALL_TWINS_LIST parameters)                                             \
+	{                                                                                          \
+		return twin_##name(STREAM_DEFAULT_PER_THREAD, CALL_TWINS_LIST arguments);          \
+	}                                                                                          \
+	static CUresult twin_##name(enum stream_default dflt, CALL_TWINS_LIST parameters)
