@@ -16,7 +16,6 @@ const struct limit_info limit_infos[N_LIMITS] = {
 static const char *const on_failure_names[] = {
 	[ON_FAILURE_KILL] = "kill",
 	[ON_FAILURE_ALLOW] = "allow",
-	[ON_FAILURE_DENY] = "deny",
 };
 
 static int refuse(char reason[LIMIT_REASON_SIZE], const char *fmt, ...) PRINTF(2, 3);
@@ -89,7 +88,7 @@ static const char *const kind_examples[] = {
 	[LIMIT_DURATION] = "a time such as 30s, 500ms or 2m, or max",
 	[LIMIT_WEIGHT] = "a number from 1 to 10000",
 	[LIMIT_SHARE] = "per cent from 0 to 100, or max",
-	[LIMIT_CHOICE] = "kill, allow or deny",
+	[LIMIT_CHOICE] = "kill or allow",
 };
 
 int limit_value_parse(enum limit_id id, const char *text, struct limit_value *ret,

@@ -27,7 +27,7 @@ enum limit_id {
 
 enum limit_kind { LIMIT_SIZE, LIMIT_DURATION, LIMIT_WEIGHT, LIMIT_SHARE, LIMIT_CHOICE };
 enum limit_scope { LIMIT_PER_DEVICE, LIMIT_PER_TENANT };
-enum limit_on_failure { ON_FAILURE_KILL, ON_FAILURE_ALLOW, ON_FAILURE_DENY };
+enum limit_on_failure { ON_FAILURE_KILL, ON_FAILURE_ALLOW };
 
 struct limit_info {
 	const char *name;

@@ -3,12 +3,13 @@
  * Who is a tenant: the processes that are charged to it.
  *
  *	user:alice		processes of a user (a name, or a number)
- *	group:students		processes of all members of a group together
+ *	group:students		each member of a group by himself, unless he has limits
+ *				of his own (as @students in limits.conf)
  *	cgroup:/user.slice	processes in a cgroup or below it (a cgroup v2 path)
  *	pid:4711@93215		a process and its descendants; behind the @ its start
  *				time (field 22 of /proc/PID/stat), so that a number
  *				that is used again is not taken for it
- *	default			every user by himself who has no limits of his own
+ *	default			every user by himself whom nothing above names
  */
 #ifndef TENANT_SELECTOR_H
 #define TENANT_SELECTOR_H

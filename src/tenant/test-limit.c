@@ -31,7 +31,7 @@ static const struct {
 	{ "compute.weight", "100", true },
 	{ "compute.weight", "0", false },
 	{ "compute.weight", "10001", false },
-	{ "on-failure", "deny", true },
+	{ "on-failure", "allow", true },
 	{ "on-failure", "ask", false },
 };
 
