@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A library with NVML's names for test-gpu: two devices, 100 processes on the
+ * first of which two have both kinds of context and one tells no number.
+ */
+#include "gpu/nvml_abi.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define DECLARE(member, symbol, needed, arguments) EXPORT int fake_##member arguments __asm__(symbol);
+NVML_CALLS(DECLARE)
+#undef DECLARE
+
+static int devices[2];
+
+int fake_init(void)
+{
+	return NVML_OK;
+}
+
+int fake_shutdown(void)
+{
+	return NVML_OK;
+}
+
+int fake_driver_version(char *text, unsigned size)
+{
+	snprintf(text, size, "550.163.01");
+	return NVML_OK;
+}
+
+int fake_cuda_version(int *ret)
+{
+	*ret = 12040;
+	return NVML_OK;
+}
+
+int fake_device_count(unsigned *ret)
+{
+	*ret = 2;
+	return NVML_OK;
+}
+
+int fake_device_by_index(unsigned i, nvml_device *ret)
+{
+	*ret = &devices[i];
+	return NVML_OK;
+}
+
+static int index_of(nvml_device device)
+{
+	return (int *)device - devices;
+}
+
+int fake_device_uuid(nvml_device device, char *text, unsigned size)
+{
+	snprintf(text, size, "GPU-0000000%d-aaaa-bbbb-cccc-000000000000", index_of(device));
+	return NVML_OK;
+}
+
+int fake_device_name(nvml_device device, char *text, unsigned size)
+{
+	snprintf(text, size, "Fake %d", index_of(device));
+	return NVML_OK;
+}
+
+int fake_device_memory(nvml_device device, struct nvml_memory *ret)
+{
+	*ret = (struct nvml_memory){ 80ULL << 30, 70ULL << 30, 10ULL << 30 };
+	return NVML_OK;
+}
+
+int fake_device_utilization(nvml_device device, struct nvml_utilization *ret)
+{
+	*ret = (struct nvml_utilization){ 42, 7 };
+	return NVML_OK;
+}
+
+int fake_compute_processes(nvml_device device, unsigned *n, struct nvml_process *ret)
+{
+	unsigned i, n_running = index_of(device) ? 0 : 100;
+
+	if (*n < n_running) {
+		*n = n_running;
+		return NVML_INSUFFICIENT_SIZE;
+	}
+	for (i = 0; i < n_running; i++)
+		ret[i] = (struct nvml_process){ 1000 + i, i == 99 ? NVML_NOT_AVAILABLE : 1 << 20 };
+	*n = n_running;
+	return NVML_OK;
+}
+
+int fake_compute_processes_v2(nvml_device device, unsigned *n, struct nvml_process *ret)
+{
+	return NVML_NOT_SUPPORTED;
+}
+
+int fake_graphics_processes(nvml_device device, unsigned *n, struct nvml_process *ret)
+{
+	if (*n < 2)
+		return NVML_INSUFFICIENT_SIZE;
+	*n = index_of(device) ? 0 : 2;
+	ret[0] = (struct nvml_process){ 1000, 1 << 20 };
+	ret[1] = (struct nvml_process){ 1099, 1 << 20 };
+	return NVML_OK;
+}
+
+int fake_process_samples(nvml_device device, struct nvml_process_sample *ret, unsigned *n,
+			 unsigned long long since)
+{
+	if (since >= 5000)
+		return NVML_NOT_FOUND;
+	if (!ret || *n < 1) {
+		*n = 1;
+		return NVML_INSUFFICIENT_SIZE;
+	}
+	*n = 1;
+	ret[0] = (struct nvml_process_sample){ 1001, 5000, 33 };
+	return NVML_OK;
+}
+
+int fake_set_memory_limits(nvml_device device, struct nvml_memory_limits *limits)
+{
+	return strcmp(limits->cgroup_dir, "/sys/fs/cgroup/a") == 0 ? NVML_OK : NVML_NOT_FOUND;
+}

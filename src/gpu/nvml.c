@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NVML. All its answers are copied out at once; its handles stay valid until
+ * nvmlShutdown().
+ */
+#include "gpu/gpu.h"
+
+#include "base/str.h"
+#include "gpu/nvml_abi.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+struct nvml {
+	struct gpu gpu;
+	void *library;
+	struct nvml_calls call;
+	nvml_device *handles;
+	bool started;
+};
+
+static struct nvml *to_nvml(struct gpu *gpu)
+{
+	return container_of(gpu, struct nvml, gpu);
+}
+
+static int nvml_errno(int code)
+{
+	switch (code) {
+	case NVML_OK:
+		return 0;
+	case NVML_NOT_SUPPORTED:
+		return -EOPNOTSUPP;
+	case NVML_NO_PERMISSION:
+		return -EPERM;
+	case NVML_NOT_FOUND:
+		return -ENOENT;
+	case NVML_INSUFFICIENT_SIZE:
+		return -ENOSPC;
+	default:
+		return -EIO;
+	}
+}
+
+static int nvml_memory(struct gpu *gpu, unsigned device, struct gpu_memory *ret)
+{
+	struct nvml *nvml = to_nvml(gpu);
+	struct nvml_memory m;
+	int r;
+
+	r = nvml_errno(nvml->call.device_memory(nvml->handles[device], &m));
+	if (r < 0)
+		return r;
+	ret->total_bytes = m.total;
+	ret->used_bytes = m.used;
+	ret->free_bytes = m.free;
+	return 0;
+}
+
+/* One process can have both kinds of context; it is listed once here, with its sum. */
+static void add_process(struct gpu_process *list, size_t cap, size_t *n,
+			const struct nvml_process *p)
+{
+	size_t i;
+
+	for (i = 0; i < MIN(*n, cap); i++) {
+		if (list[i].pid != (pid_t)p->pid)
+			continue;
+		if (p->used_bytes == NVML_NOT_AVAILABLE || list[i].used_bytes == GPU_UNKNOWN)
+			list[i].used_bytes = GPU_UNKNOWN;
+		else
+			list[i].used_bytes += p->used_bytes;
+		return;
+	}
+	if (*n < cap)
+		list[*n] = (struct gpu_process){ p->pid, p->used_bytes };
+	(*n)++;
+}
+
+typedef int (*processes_fn)(nvml_device, unsigned *, struct nvml_process *);
+
+static int add_processes(processes_fn fn, nvml_device handle, struct gpu_process *list, size_t cap,
+			 size_t *n)
+{
+	_cleanup_free_ struct nvml_process *found = calloc(cap, sizeof(*found));
+	unsigned i, n_found = cap;
+	int r;
+
+	if (!found)
+		return -ENOMEM;
+	r = nvml_errno(fn(handle, &n_found, found));
+	if (r == -ENOSPC) {
+		/* Told how many there are: that is the answer. */
+		*n = MAX(*n, cap) + n_found;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	for (i = 0; i < n_found; i++)
+		add_process(list, cap, n, &found[i]);
+	return 0;
+}
+
+static int nvml_processes(struct gpu *gpu, unsigned device, struct gpu_process *ret, size_t cap,
+			  size_t *ret_n)
+{
+	struct nvml *nvml = to_nvml(gpu);
+	processes_fn compute = nvml->call.compute_processes;
+	size_t n = 0;
+	int r;
+
+	if (!compute)
+		compute = nvml->call.compute_processes_v2;
+	if (!compute)
+		return -EOPNOTSUPP;
+	r = add_processes(compute, nvml->handles[device], ret, cap, &n);
+	if (r < 0)
+		return r;
+	if (nvml->call.graphics_processes) {
+		r = add_processes(nvml->call.graphics_processes, nvml->handles[device], ret, cap,
+				  &n);
+		if (r < 0 && r != -EOPNOTSUPP)
+			return r;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static int nvml_activity(struct gpu *gpu, unsigned device, uint64_t since_us,
+			 struct gpu_activity *ret, size_t cap, size_t *ret_n)
+{
+	_cleanup_free_ struct nvml_process_sample *samples = NULL;
+	struct nvml *nvml = to_nvml(gpu);
+	unsigned i, n = 0, n_room;
+	int r;
+
+	*ret_n = 0;
+	if (!nvml->call.process_samples)
+		return -EOPNOTSUPP;
+	r = nvml_errno(
+		nvml->call.process_samples(nvml->handles[device], NULL, &n, since_us));
+	/* "Not found" is how the library says that nothing happened. */
+	if (r == 0 || r == -ENOENT)
+		return 0;
+	if (r != -ENOSPC)
+		return r;
+	n_room = n + 16;
+	samples = calloc(n_room, sizeof(*samples));
+	if (!samples)
+		return -ENOMEM;
+	n = n_room;
+	r = nvml_errno(
+		nvml->call.process_samples(nvml->handles[device], samples, &n, since_us));
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	for (i = 0; i < n && *ret_n < cap; i++) {
+		if (samples[i].time_us == 0)
+			continue;
+		ret[(*ret_n)++] = (struct gpu_activity){ samples[i].pid, samples[i].time_us,
+							 samples[i].sm_percent };
+	}
+	return 0;
+}
+
+static int nvml_utilization(struct gpu *gpu, unsigned device, unsigned *ret_percent)
+{
+	struct nvml *nvml = to_nvml(gpu);
+	struct nvml_utilization u;
+	int r;
+
+	if (!nvml->call.device_utilization)
+		return -EOPNOTSUPP;
+	r = nvml_errno(nvml->call.device_utilization(nvml->handles[device], &u));
+	if (r == 0)
+		*ret_percent = u.gpu_percent;
+	return r;
+}
+
+static int nvml_driver_limits(struct gpu *gpu, unsigned device, const char *cgroup_dir,
+			      uint64_t low_bytes, uint64_t max_bytes)
+{
+	struct nvml_memory_limits limits = { cgroup_dir, low_bytes, max_bytes };
+	struct nvml *nvml = to_nvml(gpu);
+
+	if (!nvml->call.set_memory_limits)
+		return -EOPNOTSUPP;
+	return nvml_errno(nvml->call.set_memory_limits(nvml->handles[device], &limits));
+}
+
+static void nvml_close(struct gpu *gpu)
+{
+	struct nvml *nvml = to_nvml(gpu);
+
+	if (nvml->started)
+		nvml->call.shutdown();
+	if (nvml->library)
+		dlclose(nvml->library);
+	free(nvml->handles);
+	free(gpu->devices);
+	free(nvml);
+}
+
+static const struct gpu_ops nvml_ops = {
+	.name = "nvml",
+	.memory = nvml_memory,
+	.processes = nvml_processes,
+	.activity = nvml_activity,
+	.utilization = nvml_utilization,
+	.driver_limits = nvml_driver_limits,
+	.close = nvml_close,
+};
+
+static const struct {
+	const char *symbol;
+	size_t offset;
+	bool needed;
+} symbols[] = {
+#define NVML_CALL(member, symbol, needed, arguments)                                               \
+	{ symbol, offsetof(struct nvml_calls, member), needed },
+	NVML_CALLS(NVML_CALL)
+#undef NVML_CALL
+};
+
+static int load(struct nvml *nvml, const char *path, char reason[200])
+{
+	size_t i;
+	void *address;
+
+	nvml->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!nvml->library) {
+		snprintf(reason, 200, "cannot load %s: %.120s", path, dlerror());
+		return -ENOENT;
+	}
+	for (i = 0; i < ARRAY_SIZE(symbols); i++) {
+		address = dlsym(nvml->library, symbols[i].symbol);
+		if (!address && symbols[i].needed) {
+			snprintf(reason, 200, "%s has no %s", path, symbols[i].symbol);
+			return -ENOENT;
+		}
+		memcpy((char *)&nvml->call + symbols[i].offset, &address, sizeof(address));
+	}
+	return 0;
+}
+
+static int read_device(struct nvml *nvml, unsigned i)
+{
+	struct gpu_device *d = &nvml->gpu.devices[i];
+	struct nvml_memory memory;
+	int r;
+
+	r = nvml_errno(nvml->call.device_by_index(i, &nvml->handles[i]));
+	if (r == 0)
+		r = nvml_errno(nvml->call.device_uuid(nvml->handles[i], d->uuid, sizeof(d->uuid)));
+	if (r == 0)
+		r = nvml_errno(nvml->call.device_name(nvml->handles[i], d->name, sizeof(d->name)));
+	if (r == 0)
+		r = nvml_errno(nvml->call.device_memory(nvml->handles[i], &memory));
+	if (r == 0)
+		d->total_bytes = memory.total;
+	return r;
+}
+
+static int read_devices(struct nvml *nvml, char reason[200])
+{
+	struct gpu *gpu = &nvml->gpu;
+	unsigned i, n = 0;
+	int r;
+
+	r = nvml_errno(nvml->call.device_count(&n));
+	if (r < 0) {
+		snprintf(reason, 200, "NVML does not tell how many devices there are");
+		return r;
+	}
+	gpu->devices = calloc(n + 1, sizeof(*gpu->devices));
+	nvml->handles = calloc(n + 1, sizeof(*nvml->handles));
+	if (!gpu->devices || !nvml->handles)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		r = read_device(nvml, i);
+		if (r < 0) {
+			snprintf(reason, 200, "NVML does not tell about device %u", i);
+			return r;
+		}
+	}
+	gpu->n_devices = n;
+	return 0;
+}
+
+static int start(struct nvml *nvml, char reason[200])
+{
+	struct gpu *gpu = &nvml->gpu;
+	int code;
+
+	code = nvml->call.init();
+	if (code != NVML_OK) {
+		snprintf(reason, 200, "nvmlInit answered %d: is the driver loaded?", code);
+		return nvml_errno(code);
+	}
+	nvml->started = true;
+	nvml->call.driver_version(gpu->driver_version, sizeof(gpu->driver_version));
+	if (nvml->call.cuda_version)
+		nvml->call.cuda_version(&gpu->cuda_version);
+	gpu->has_driver_limits = nvml->call.set_memory_limits != NULL;
+	return read_devices(nvml, reason);
+}
+
+int gpu_nvml_open(const char *library, struct gpu **ret, char reason[200])
+{
+	struct nvml *nvml = calloc(1, sizeof(*nvml));
+	int r;
+
+	if (!nvml)
+		return -ENOMEM;
+	nvml->gpu.ops = &nvml_ops;
+	r = load(nvml, library ? library : "libnvidia-ml.so.1", reason);
+	if (r == 0)
+		r = start(nvml, reason);
+	if (r < 0) {
+		nvml_close(&nvml->gpu);
+		return r;
+	}
+	*ret = &nvml->gpu;
+	return 0;
+}

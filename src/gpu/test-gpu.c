@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test-gpu LIBRARY: the path of fake-nvml. */
+#include "base/check.h"
+#include "base/str.h"
+#include "gpu/gpu.h"
+
+#include <errno.h>
+
+static void test_devices(struct gpu *gpu)
+{
+	struct gpu_memory m;
+	unsigned percent = 0;
+
+	check(str_eq(gpu->ops->name, "nvml") && gpu->n_devices == 2 && gpu->cuda_version == 12040 &&
+		      str_eq(gpu->driver_version, "550.163.01"),
+	      "gpu_open: NVML where it can be loaded");
+	check(gpu_find(gpu, "1") == 1 && gpu_find(gpu, "2") == -ENODEV, "gpu_find: by number");
+	check(gpu_find(gpu, "GPU-00000001") == 1, "gpu_find: by the beginning of a UUID");
+	check(gpu_find(gpu, "GPU-0000") == -EEXIST && gpu_find(gpu, "GPU-") == -ENODEV,
+	      "gpu_find: a beginning that fits several, or says nothing");
+	check(gpu->ops->memory(gpu, 0, &m) == 0 && m.used_bytes == 10ULL << 30,
+	      "gpu: memory in use");
+	check(gpu->ops->utilization(gpu, 0, &percent) == 0 && percent == 42, "gpu: utilisation");
+	check(gpu->has_driver_limits &&
+		      gpu->ops->driver_limits(gpu, 0, "/sys/fs/cgroup/a", 0, 1) == 0 &&
+		      gpu->ops->driver_limits(gpu, 0, "/sys/fs/cgroup/b", 0, 1) == -ENOENT,
+	      "gpu: the driver's own limits");
+}
+
+static void test_processes(struct gpu *gpu)
+{
+	_cleanup_free_ struct gpu_process *list = NULL, *none = NULL;
+	struct gpu_activity activity[4];
+	size_t n = 0;
+
+	check(gpu_processes(gpu, 0, &list, &n) == 0 && n == 100, "gpu_processes: more than a first guess");
+	check(list[0].pid == 1000 && list[0].used_bytes == 2 << 20,
+	      "gpu_processes: both kinds of context in one sum");
+	check(list[99].used_bytes == GPU_UNKNOWN, "gpu_processes: unknown stays unknown");
+	check(gpu_processes(gpu, 1, &none, &n) == 0 && n == 0, "gpu_processes: nobody");
+	check(gpu->ops->activity(gpu, 0, 0, activity, 4, &n) == 0 && n == 1 &&
+		      activity[0].pid == 1001 && activity[0].percent == 33,
+	      "gpu: who was at work");
+	check(gpu->ops->activity(gpu, 0, 5000, activity, 4, &n) == 0 && n == 0,
+	      "gpu: nobody since");
+}
+
+int main(int argc, char **argv)
+{
+	struct gpu *gpu = NULL;
+
+	if (!check(gpu_open(argv[1], &gpu) == 0, "gpu_open: a library"))
+		return 1;
+	test_devices(gpu);
+	test_processes(gpu);
+	gpu_close(gpu);
+
+	check(gpu_open("/nowhere/libnvidia-ml.so.1", &gpu) == 0 && gpu->n_devices == 0 &&
+		      strstr(gpu->reason, "/nowhere"),
+	      "gpu_open: none, and why, where there is no library");
+	gpu_close(gpu);
+	return check_result();
+}
