@@ -211,25 +211,28 @@ int share_import(const struct share_ticket *ticket, struct share_import *ret)
 	return 0;
 }
 
-int share_import_fd(int fd, struct share_import *ret)
+int share_import_through(int fd, const struct share_ticket *ticket, struct share_import *ret)
 {
-	struct share_ticket ticket = { .fd = fd };
-	char path[64];
+	struct share_ticket here = *ticket;
+
+	here.pid = getpid();
+	here.fd = fd;
+	return share_import(&here, ret);
+}
+
+int share_ticket_whole(int fd, struct share_ticket *ret)
+{
 	struct stat st;
-	int r;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
 
-	ticket.inode = st.st_ino;
-	ticket.size = st.st_size;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r = open_and_lock(path, &ticket, &ret->fd);
-	if (r)
-		return r;
-
-	ret->offset = 0;
-	ret->size = ticket.size;
+	*ret = (struct share_ticket){
+		.pid = getpid(),
+		.fd = fd,
+		.inode = st.st_ino,
+		.size = st.st_size,
+	};
 	return 0;
 }
 

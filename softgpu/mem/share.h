@@ -71,7 +71,10 @@ void share_keep(int fd, uint64_t offset, uint64_t size, void (*done)(void *arg),
  */
 int share_import(const struct share_ticket *ticket, struct share_import *ret);
 
-/** share_import_fd() - the same for a file that came by other means, all of it */
-int share_import_fd(int fd, struct share_import *ret);
+/** share_import_through() - the same for a file that came by other means: @ticket's file is @fd */
+int share_import_through(int fd, const struct share_ticket *ticket, struct share_import *ret);
+
+/** share_ticket_whole() - a ticket for all of a file, which somebody exports */
+int share_ticket_whole(int fd, struct share_ticket *ret);
 
 void share_close(struct share_import *import);

@@ -110,25 +110,25 @@ static bool is_whole_blocks(uint64_t addr, uint64_t span)
 	       block_of(addr + span) <= SPACE_N_BLOCKS;
 }
 
-int space_add(struct space_range *range, uint64_t span, enum space_access access)
+int space_add(struct space_range *range, uint64_t start, uint64_t span, enum space_access access)
 {
 	int r;
 
-	assert(is_whole_blocks(range->addr, span));
+	assert(is_whole_blocks(start, span));
 
-	r = leaves_make(range->addr, span);
+	r = leaves_make(start, span);
 	if (r < 0)
 		return r;
 
-	entries_fill(range->addr, span, (uintptr_t)range);
-	space_protect(range->addr, span, access);
+	entries_fill(start, span, (uintptr_t)range);
+	space_protect(start, span, access);
 	return 0;
 }
 
-void space_remove(struct space_range *range, uint64_t span)
+void space_remove(uint64_t start, uint64_t span)
 {
-	space_protect(range->addr, span, SPACE_NONE);
-	entries_fill(range->addr, span, /* entry= */ 0);
+	space_protect(start, span, SPACE_NONE);
+	entries_fill(start, span, /* entry= */ 0);
 }
 
 int space_slots_add(uint64_t block_addr, enum space_access access, struct space_slots **at)

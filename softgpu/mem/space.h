@@ -70,14 +70,15 @@ struct space_range {
 /**
  * space_add() - let a range have whole blocks
  * @range:	what space_find() answers for an address in @range->size bytes from @range->addr
- * @span:	bytes, a multiple of the block size, from @range->addr, which is at a block's start
+ * @start:	where the blocks begin: at or before @range->addr
+ * @span:	bytes, a multiple of the block size
  * @access:	what kernels may do there
  *
  * Return: 0 or -ENOMEM.
  */
-int space_add(struct space_range *range, uint64_t span, enum space_access access);
+int space_add(struct space_range *range, uint64_t start, uint64_t span, enum space_access access);
 
-void space_remove(struct space_range *range, uint64_t span);
+void space_remove(uint64_t start, uint64_t span);
 
 /** space_protect() - change what kernels may do in whole blocks */
 void space_protect(uint64_t addr, uint64_t span, enum space_access access);

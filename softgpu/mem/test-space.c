@@ -11,7 +11,7 @@ static void test_whole_blocks(void)
 	struct space_range range = { .addr = AT, .size = 3 * SPACE_BLOCK_SIZE - 10 };
 
 	CHECK(!space_ok(AT, 1, false));
-	CHECK(space_add(&range, 3 * SPACE_BLOCK_SIZE, SPACE_READ_WRITE) == 0);
+	CHECK(space_add(&range, AT, 3 * SPACE_BLOCK_SIZE, SPACE_READ_WRITE) == 0);
 	CHECK(space_ok(AT, 8, true) && space_ok(AT, 3 * SPACE_BLOCK_SIZE, true));
 	CHECK(!space_ok(AT, 3 * SPACE_BLOCK_SIZE + 1, false) && !space_ok(AT - 1, 2, false));
 	CHECK(space_find(AT) == &range && space_find(AT + range.size - 1) == &range);
@@ -20,7 +20,7 @@ static void test_whole_blocks(void)
 	space_protect(AT + SPACE_BLOCK_SIZE, SPACE_BLOCK_SIZE, SPACE_READ);
 	CHECK(space_ok(AT, 3 * SPACE_BLOCK_SIZE, false) && !space_ok(AT, 3 * SPACE_BLOCK_SIZE, true));
 
-	space_remove(&range, 3 * SPACE_BLOCK_SIZE);
+	space_remove(AT, 3 * SPACE_BLOCK_SIZE);
 	CHECK(!space_ok(AT, 1, false) && !space_find(AT));
 }
 

@@ -313,7 +313,7 @@ static int large_alloc(struct vram *vram, struct vram_range *range)
 	if (range->access == SPACE_NONE)
 		return 0;
 
-	r = space_add(&range->space, range->span, range->access);
+	r = space_add(&range->space, range->space.addr, range->span, range->access);
 	if (r < 0)
 		blocks_free(vram, range->chunk);
 	return r;
@@ -398,7 +398,7 @@ void vram_release(struct vram_range *range)
 	if (range->block)
 		space_slot_clear(range->block->slots, &range->space);
 	else if (range->access != SPACE_NONE)
-		space_remove(&range->space, range->span);
+		space_remove(range->space.addr, range->span);
 
 	if (!range_keep(range))
 		range_free(vram, range->chunk, range->block);
@@ -417,7 +417,7 @@ uint64_t vram_offset(const struct vram_range *range)
 
 /* Setting up */
 
-static int file_make(uint64_t size)
+static int file_make(const char *name, uint64_t size)
 {
 	struct rlimit limit;
 	int fd, r;
@@ -426,7 +426,7 @@ static int file_make(uint64_t size)
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size)
 		return -EFBIG;
 
-	fd = memfd_create("softgpu", MFD_CLOEXEC);
+	fd = memfd_create(name, MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 
@@ -450,8 +450,8 @@ static int books_make(struct vram *vram)
 	return heap_add(&vram->blocks, 0, vram->n_blocks);
 }
 
-int vram_new(enum vram_kind kind, uint64_t size, const struct vram_charge *charge,
-	     struct vram **ret)
+int vram_new(enum vram_kind kind, const char *name, uint64_t size,
+	     const struct vram_charge *charge, struct vram **ret)
 {
 	struct vram *vram;
 	int r;
@@ -468,7 +468,7 @@ int vram_new(enum vram_kind kind, uint64_t size, const struct vram_charge *charg
 
 	if (kind != VRAM_HOST) {
 		vram->charge = *charge;
-		r = file_make(size);
+		r = file_make(name, size);
 		if (r < 0)
 			goto out;
 		vram->fd = r;

@@ -67,13 +67,14 @@ struct vram_range {
 
 /**
  * vram_new() - make room for the memory of a device
+ * @name:	of the file; whoever gets the file can read it in /proc
  * @size:	bytes of address space at least: what can be charged at most, with room to spare
  * @charge:	copied; ignored for VRAM_HOST
  *
  * Return: 0 or a negative errno.
  */
-int vram_new(enum vram_kind kind, uint64_t size, const struct vram_charge *charge,
-	     struct vram **ret);
+int vram_new(enum vram_kind kind, const char *name, uint64_t size,
+	     const struct vram_charge *charge, struct vram **ret);
 
 /** vram_free() - once everything in it has been released */
 void vram_free(struct vram *vram);

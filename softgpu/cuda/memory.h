@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the driver knows of each piece of memory that programs can address.
+ *
+ * A struct memory is one allocation, mapping or registration, found by any address in it. It is of
+ * a kind, and the file that has the calls of that kind makes and ends it. Most belong to a context
+ * and end with it; what is of no context (pools, virtual memory) outlives it.
+ *
+ * One lock, memory_lock, guards every list and the life of every struct memory in this process.
+ * It is never held while waiting for a stream.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "softgpu/cuda/core.h"
+#include "softgpu/mem/vram.h"
+
+enum memory_kind {
+	MEMORY_DEVICE = 1,	/* cuMemAlloc */
+	MEMORY_INTERNAL,	/* the driver's own: globals of modules, workspaces */
+	MEMORY_ARRAY,		/* behind an array, which has no address for programs */
+	MEMORY_POOL,		/* cuMemAllocAsync, memory nodes of graphs */
+	MEMORY_MANAGED,		/* cuMemAllocManaged */
+	MEMORY_HOST,		/* cuMemHostAlloc */
+	MEMORY_REGISTERED,	/* cuMemHostRegister */
+	MEMORY_VIRTUAL,		/* cuMemMap */
+	MEMORY_IMPORT,		/* cuIpcOpenMemHandle, cuMemPoolImportPointer */
+};
+
+/**
+ * struct memory - a piece of memory
+ * @range:	where; @range.space.kind is its enum memory_kind. Only kinds that vram.h allocates
+ *		use more than @range.space
+ * @id:		CU_POINTER_ATTRIBUTE_BUFFER_ID
+ * @device:	where it is; for host memory, that of the context it was made in
+ * @ctx:	whose it is, or NULL
+ * @flags:	as the call that made it took them
+ * @end:	called when its context ends; takes it out of the space and frees it
+ * @owner:	what the file of its kind keeps about it
+ */
+struct memory {
+	struct vram_range range;
+	uint64_t id;
+	struct device *device;
+	struct context *ctx;
+	CUcontext ctx_handle;
+	unsigned flags;
+	bool sync_memops;
+	void (*end)(struct memory *memory);
+	void *owner;
+	struct memory *next, *prev;	/* in the context's list */
+};
+
+extern pthread_mutex_t memory_lock;
+
+static inline enum memory_kind memory_kind(const struct memory *memory)
+{
+	return (enum memory_kind)memory->range.space.kind;
+}
+
+static inline uint64_t memory_addr(const struct memory *memory)
+{
+	return memory->range.space.addr;
+}
+
+static inline uint64_t memory_size(const struct memory *memory)
+{
+	return memory->range.space.size;
+}
+
+/** memory_find() - what an address belongs to, or NULL; the caller has memory_lock */
+static inline struct memory *memory_find(uint64_t addr)
+{
+	/* The range is the first member of the first member. */
+	return (struct memory *)space_find(addr);
+}
+
+/** memory_error() - what a program is told for an answer or fault of softgpu/mem */
+CUresult memory_error(int r);
+
+/** memory_vram() - the memory of a device, or of the host for NULL. NULL if it cannot be set up. */
+struct vram *memory_vram(struct device *device);
+
+/**
+ * memory_new() - allocate from a device, or from the host for the kinds that live there
+ * @ctx:	whose it is; NULL: nobody's, it has to be freed by a call
+ * @device:	where it is
+ * @bytes:	not 0
+ *
+ * CUDA_ERROR_OUT_OF_MEMORY if the device, the limit or the host is full.
+ */
+CUresult memory_new(enum memory_kind kind, struct context *ctx, struct device *device,
+		    uint64_t bytes, struct memory **ret);
+
+/** memory_free() - undo memory_new(); the caller has taken care that nothing uses it any more */
+void memory_free(struct memory *memory);
+
+/** memory_attach() - let a context end it; the caller has memory_lock, as for memory_detach() */
+void memory_attach(struct memory *memory, struct context *ctx);
+void memory_detach(struct memory *memory);
+
+/** memory_next_id() - for @id */
+uint64_t memory_next_id(void);
+
+/*
+ * The driver's own memory, by address: what a module's globals are put into.
+ * CUDA_ERROR_OUT_OF_MEMORY as for a program.
+ */
+CUresult memory_internal_new(struct context *ctx, uint64_t bytes, CUdeviceptr *ret);
+void memory_internal_free(CUdeviceptr addr);
+
+/**
+ * memory_check() - is all of this memory the context's to use?
+ *
+ * For the arguments of copies and sets. Memory of the host that no call made known is not.
+ */
+bool memory_check(const struct context *ctx, uint64_t addr, uint64_t bytes);
+
+/** memory_is_known() - does any call's memory begin at or include this address? */
+bool memory_is_known(uint64_t addr);
