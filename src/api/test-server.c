@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server and its client in two processes, over a real socket. */
+#include "api/client.h"
+#include "api/server.h"
+#include "base/check.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+static struct api_call *kept;
+
+/* Keeps one call until the next arrives, then answers both. */
+static void handler(struct api_call *call, void *userdata)
+{
+	struct api_error error;
+
+	switch (api_call_method(call)) {
+	case API_METRICS:
+		api_call_reply_text(call, strdup("metric 1\n"));
+		break;
+	case API_EVENTS_LIST:
+		kept = call;
+		break;
+	case API_TENANTS_SHOW:
+		api_fail(&error, API_E_NOT_FOUND, "there is no tenant '%s'",
+			 api_arg_string(api_call_args(call), "tenant"));
+		api_hint(&error, "look with cotenant list");
+		api_call_refuse(call, &error);
+		break;
+	default:
+		if (kept)
+			api_call_reply(TAKE_PTR(kept), json_pack("{s:b}", "late", 1));
+		api_call_reply(call, json_pack("{s:i, s:i}", "uid", (int)api_call_peer(call)->uid,
+					       "pid", (int)api_call_peer(call)->pid));
+	}
+}
+
+static void serve(const char *path)
+{
+	struct api_server *server;
+	struct pollfd p = { .events = POLLIN };
+
+	if (api_server_new(path, handler, NULL, &server) < 0)
+		_exit(1);
+	p.fd = api_server_fd(server);
+	for (;;) {
+		poll(&p, 1, 1000);
+		api_server_dispatch(server);
+	}
+}
+
+static void wait_for(const char *path)
+{
+	int i;
+
+	for (i = 0; i < 500 && access(path, F_OK) < 0; i++)
+		usleep(10000);
+}
+
+static void test_calls(const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+	struct api_error error = {};
+	json_t *reply = NULL;
+
+	check(api_request(path, API_METRICS, NULL, &text, &error) == 0 && str_eq(text, "metric 1\n"),
+	      "api: plain text");
+	check(api_request_json(path, API_DAEMON_VERSION, NULL, &reply, &error) == 0 &&
+		      json_integer_value(json_object_get(reply, "pid")) == getpid() &&
+		      json_integer_value(json_object_get(reply, "uid")) == getuid(),
+	      "api: the kernel says who calls");
+	json_decref(reply);
+	check(api_request_json(path, API_TENANTS_SHOW, json_pack("{s:s}", "tenant", "bob"), &reply,
+			       &error) < 0 &&
+		      error.status == 404 && strstr(error.message, "bob") &&
+		      strstr(error.hint, "cotenant list"),
+	      "api: a refusal with its hint");
+	check(api_request_json(path, API_TENANTS_SHOW, NULL, &reply, &error) < 0 &&
+		      error.status == 400,
+	      "api: arguments are checked before the handler");
+}
+
+static void test_late_answer(const char *path)
+{
+	struct api_error error = {};
+	json_t *reply = NULL;
+	pid_t child;
+
+	child = fork();
+	if (child == 0) {
+		/* Comes second, whatever the order of the two processes. */
+		do {
+			usleep(50000);
+		} while (api_request_json(path, API_DAEMON_VERSION, NULL, &reply, &error) == 0);
+		_exit(0);
+	}
+	check(api_request_json(path, API_EVENTS_LIST, NULL, &reply, &error) == 0 &&
+		      json_is_true(json_object_get(reply, "late")),
+	      "api: a call that was kept is answered later");
+	json_decref(reply);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+int main(void)
+{
+	char dir[] = "/tmp/test-server-XXXXXX", *path;
+	struct api_server *second;
+	struct api_error error;
+	char *text;
+	pid_t child;
+
+	if (!mkdtemp(dir))
+		return 1;
+	path = str_format("%s/socket", dir);
+	check(api_request(path, API_METRICS, NULL, &text, &error) < 0 && error.status == 503 &&
+		      *error.hint,
+	      "api: nobody listens, and what to do about it");
+	child = fork();
+	if (child == 0)
+		serve(path);
+	wait_for(path);
+	test_calls(path);
+	test_late_answer(path);
+	check(api_server_new(path, handler, NULL, &second) == -EADDRINUSE,
+	      "api_server_new: a socket in use is left alone");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	check(api_server_new(path, handler, NULL, &second) == 0,
+	      "api_server_new: the socket of a killed daemon is replaced");
+	api_server_free(second);
+	check(rmdir(dir) == 0, "api_server_free: takes its socket away");
+	free(path);
+	return check_result();
+}
