@@ -60,7 +60,7 @@ int state_open(const struct softgpu_config *config, unsigned flags, struct state
 /**
  * state_close() - unmap; accepts NULL
  *
- * A process that is attached stays on the books as long as it lives, without memory.
+ * What the process held is free, as if it had ended.
  */
 void state_close(struct state *state);
 
@@ -121,7 +121,7 @@ void state_memory(struct state *state, unsigned dev, struct state_memory *ret);
 void state_memory_device(const struct state *state, unsigned dev, struct state_memory *ret);
 
 struct state_process {
-	pid_t pid;	     /* as numbered in the first pid namespace of the host, if known */
+	pid_t pid; /* as numbered in the first pid namespace of the host, if known */
 	uint64_t used_bytes;
 	uint64_t busy_ns;    /* device time since it attached */
 	unsigned n_contexts; /* on this device; 0: it only opened the driver */
