@@ -28,20 +28,19 @@
 
 #include "src/cuda/cuda_abi.h"
 #include "softgpu/cuda/handle.h"
+#include "softgpu/state/config.h"
 
 #define CALL(name, ...)                                                                            \
 	CUresult impl_##name(__VA_ARGS__);                                                         \
 	CUresult impl_##name(__VA_ARGS__)
 
 struct engine_client;
-struct softgpu_config;
 struct state;
 
 enum driver_phase {
 	DRIVER_NEW,
 	DRIVER_READY,
-	DRIVER_FORKED,	   /* the parent had it ready: nothing works in the child, as with the real one */
-	DRIVER_BEING_INITIALISED,
+	DRIVER_FORKED, /* the parent had it ready: nothing works in the child, as with the real one */
 };
 
 extern _Atomic int driver_phase;
@@ -58,25 +57,34 @@ static inline CUresult driver_check(void)
 /**
  * struct device - a device that this process sees
  * @ordinal:	the CUdevice: its place after CUDA_VISIBLE_DEVICES
- * @index:	its place in the configuration and in the shared state
+ * @index:	its place in the shared state
+ * @config:	what it is like
  * @primary:	its primary context; exists from cuInit() on, active or not
  */
 struct device {
 	CUdevice ordinal;
 	unsigned index;
+	struct softgpu_device_config config;
 	struct context *primary;
 };
 
 /** device_find() - CUDA_ERROR_INVALID_DEVICE if there is no such ordinal */
 CUresult device_find(CUdevice ordinal, struct device **ret);
 
+/** device_attribute() - what cuDeviceGetAttribute() answers */
+#define DEVICE_ATTRIBUTE_UNKNOWN INT32_MIN
+int device_attribute(const struct device *device, CUdevice_attribute attribute);
+
 /* The process's view, complete once the driver is ready and unchanged from then on. */
 extern struct driver {
-	const struct softgpu_config *config;
+	struct softgpu_config config;
 	struct state *state;
 	unsigned n_devices;
-	struct device *devices;
+	struct device devices[SOFTGPU_DEVICES_MAX];
 } driver;
+
+/** driver_log() - a line on standard error, if SOFTGPU_LOG=1 */
+void driver_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define CONTEXT_N_LIMITS CU_LIMIT_MAX
 

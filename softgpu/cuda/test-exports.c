@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a libcuda exports, and what its cuGetProcAddress() answers.
+ *
+ * test-exports LIBRARY all|push|procaddr|driver535|driver550
+ *
+ * The expected answers are worked out here from calls.def, row by row, in another way than the
+ * library does it.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/cuda/calls.h"
+#include "src/cuda/cuda_abi.h"
+
+static int n_failed;
+
+static void check(const char *what, int good)
+{
+	printf("%s '%s'\n", good ? "ok" : "FAILED", what);
+	n_failed += !good;
+}
+
+static const struct kind {
+	const char *name;
+	unsigned drivers; /* whose calls it knows */
+	int version;
+	bool only_look_up; /* exports nothing else */
+	unsigned char entry[4];
+	size_t n_entry;
+} kinds[] = {
+	{ "all", DRIVERS_ALL, 13000, false, { 0xf3, 0x0f, 0x1e, 0xfa }, 4 },
+	{ "push", DRIVERS_ALL, 13000, false, { 0x55 }, 1 },
+	{ "procaddr", DRIVERS_ALL, 13000, true, { 0xf3, 0x0f, 0x1e, 0xfa }, 4 },
+	{ "driver535", DRIVER_535, 12020, false, { 0xf3, 0x0f, 0x1e, 0xfa }, 4 },
+	{ "driver550", DRIVER_550, 12040, false, { 0xf3, 0x0f, 0x1e, 0xfa }, 4 },
+};
+
+static const struct kind *kind;
+static void *library;
+static void *addresses[CALL_N]; /* of exported names */
+
+typedef CUresult (*look_up_fn)(const char *, void **, int, cuuint64_t,
+			       CUdriverProcAddressQueryResult *);
+static look_up_fn look_up;
+
+static bool is_exported(const struct call *call)
+{
+	if (kind->only_look_up)
+		return !strcmp(call->base, "cuGetProcAddress");
+	return call->drivers & kind->drivers;
+}
+
+static void check_names(void)
+{
+	int n_wrong = 0, i;
+
+	for (i = 0; i < CALL_N; i++) {
+		addresses[i] = dlsym(library, calls[i].name);
+		if (!!addresses[i] == is_exported(&calls[i]))
+			continue;
+		printf("# %s is %sexported\n", calls[i].name, addresses[i] ? "" : "not ");
+		n_wrong++;
+	}
+	check("exports the names of its set and no other", n_wrong == 0);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	uintptr_t first = (uintptr_t) * (void *const *)a, second = (uintptr_t) * (void *const *)b;
+
+	return first < second ? -1 : first > second;
+}
+
+static void check_addresses(void)
+{
+	void *sorted[CALL_N];
+	int n = 0, n_same = 0, n_other = 0, n_no_return = 0, i;
+
+	for (i = 0; i < CALL_N; i++) {
+		if (!addresses[i])
+			continue;
+		sorted[n++] = addresses[i];
+		n_other += memcmp(addresses[i], kind->entry, kind->n_entry) != 0;
+		n_no_return += !memchr(addresses[i], 0xc3, 16);
+	}
+	qsort(sorted, (size_t)n, sizeof(sorted[0]), by_address);
+	for (i = 1; i < n; i++)
+		n_same += sorted[i] == sorted[i - 1];
+	check("each name has an address of its own", n_same == 0);
+	check("each entry begins as this library's do", n_other == 0);
+	check("each entry has a return instruction", n_no_return == 0);
+}
+
+/* The row of calls.def that a program of @version gets, or NULL with the status. */
+static const struct call *expected(const char *base, int version, bool per_thread, int *ret_status)
+{
+	const struct call *best = NULL;
+	bool has_twin = false, exists = false;
+	int i;
+
+	for (i = 0; i < CALL_N; i++)
+		has_twin |= calls[i].drivers & kind->drivers && calls[i].version &&
+			    calls[i].stream == STREAM_PER_THREAD && !strcmp(calls[i].base, base);
+	for (i = 0; i < CALL_N; i++) {
+		if (!(calls[i].drivers & kind->drivers) || !calls[i].version ||
+		    strcmp(calls[i].base, base) != 0)
+			continue;
+		exists = true;
+		if ((calls[i].stream == STREAM_PER_THREAD) != (per_thread && has_twin))
+			continue;
+		if (calls[i].version <= version && (!best || best->version < calls[i].version))
+			best = &calls[i];
+	}
+	*ret_status = best   ? CU_GET_PROC_ADDRESS_SUCCESS :
+		      exists ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT :
+			       CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	return best;
+}
+
+static bool answers_as_expected(const char *base, int version, cuuint64_t flags)
+{
+	CUdriverProcAddressQueryResult status = 77;
+	void *address = &n_failed;
+	const struct call *call;
+	int expected_status;
+	CUresult r = look_up(base, &address, version, flags, &status);
+
+	call = expected(base, version, flags & 2, &expected_status);
+	if (r == CUDA_SUCCESS && (int)status == expected_status && !!address == !!call &&
+	    (!call || kind->only_look_up || address == addresses[call - calls]))
+		return true;
+	printf("# %s at %d, flags %llu: result %d, status %d\n", base, version,
+	       (unsigned long long)flags, r, status);
+	return false;
+}
+
+static void check_look_up(void)
+{
+	static const int versions[] = { 0,     2000,  2010,  2020,  2030,  3000,  3010,	 3020,
+					4000,  4010,  5000,  5050,  6000,  6050,  7000,	 7050,
+					8000,  9000,  9010,  9020,  10000, 10010, 10020, 11000,
+					11010, 11020, 11030, 11040, 11060, 11070, 11080, 12000,
+					12010, 12020, 12030, 12040, 12050, 12060, 12080, 12090,
+					13000, 99999 };
+	int n_wrong = 0, i;
+	cuuint64_t flags;
+	size_t v;
+
+	for (i = 0; i < CALL_N; i++) {
+		if (i && !strcmp(calls[i].base, calls[i - 1].base))
+			continue;
+		for (v = 0; v < sizeof(versions) / sizeof(versions[0]); v++)
+			for (flags = 0; flags < 4; flags++)
+				n_wrong += !answers_as_expected(calls[i].base, versions[v], flags);
+	}
+	check("every name, at every version and flag, is answered as calls.def says", n_wrong == 0);
+}
+
+static void check_odd_requests(void)
+{
+	CUresult (*first)(const char *, void **, int, cuuint64_t);
+	CUdriverProcAddressQueryResult status = 77;
+	void *address = &n_failed;
+
+	check("the empty name is no error, and not there",
+	      look_up("", &address, 0, 0, &status) == CUDA_SUCCESS && !address && status == 1);
+	check("nor is a name with suffix",
+	      look_up("cuMemAlloc_v2", &address, 13000, 0, &status) == CUDA_SUCCESS && !address);
+	address = &n_failed;
+	check("an unknown flag is an error and changes nothing",
+	      look_up("cuMemAlloc", &address, 13000, 4, &status) == CUDA_ERROR_INVALID_VALUE &&
+	      address == &n_failed);
+	check("no status is wanted", look_up("cuMemAlloc", &address, 13000, 0, NULL) == 0);
+	check("no name", look_up(NULL, &address, 13000, 0, &status) == CUDA_ERROR_INVALID_VALUE);
+	check("no place", look_up("cuInit", NULL, 13000, 0, &status) == CUDA_ERROR_INVALID_VALUE);
+
+	*(void **)&first = dlsym(library, "cuGetProcAddress");
+	address = &n_failed;
+	check("the first form: what is not there is an error",
+	      first("cuMemAlloc_v2", &address, 12000, 0) == CUDA_ERROR_NOT_FOUND &&
+	      first("cuMemAllocAsync", &address, 4000, 0) == CUDA_ERROR_NOT_FOUND &&
+	      address == &n_failed);
+	check("the first form: what is there",
+	      first("cuMemAlloc", &address, 4000, 0) == CUDA_SUCCESS && address != &n_failed);
+}
+
+static void check_version(void)
+{
+	CUresult (*get_version)(int *) = NULL;
+	int version = 0;
+
+	look_up("cuDriverGetVersion", (void **)&get_version, 13000, 0, NULL);
+	check("tells its version", get_version && get_version(&version) == CUDA_SUCCESS &&
+	      version == kind->version);
+}
+
+static void check_export_tables(void)
+{
+	CUresult (*get_table)(const void **, const CUuuid *) = NULL;
+	const void *table = &n_failed;
+	CUuuid id = { { 1, 2, 3 } };
+
+	look_up("cuGetExportTable", (void **)&get_table, 13000, 0, NULL);
+	check("has no private tables",
+	      get_table && get_table(&table, &id) == CUDA_ERROR_NOT_FOUND && !table);
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	for (i = 0; argc == 3 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(kinds[i].name, argv[2]))
+			kind = &kinds[i];
+	library = argc == 3 ? dlopen(argv[1], RTLD_LAZY | RTLD_LOCAL) : NULL;
+	if (!kind || !library) {
+		fprintf(stderr, "test-exports: %s\n", argc == 3 ? dlerror() : "LIBRARY KIND");
+		return 1;
+	}
+	*(void **)&look_up = dlsym(library, "cuGetProcAddress_v2");
+	if (!look_up)
+		return 1;
+	check_names();
+	check_addresses();
+	check_look_up();
+	check_odd_requests();
+	check_version();
+	check_export_tables();
+	return n_failed != 0;
+}
