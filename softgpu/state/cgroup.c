@@ -64,8 +64,8 @@ static void ancestors_read(char *path, size_t top, uint64_t ret[STATE_CGROUPS_MA
 
 void cgroups_own(uint64_t ret[STATE_CGROUPS_MAX])
 {
-	static _Thread_local char root[PATH_MAX], mount_point[PATH_MAX], path[PATH_MAX];
-	static _Thread_local char full[2 * PATH_MAX];
+	char root[PATH_MAX], mount_point[PATH_MAX], path[PATH_MAX];
+	char full[2 * PATH_MAX];
 	const char *below = path;
 
 	memset(ret, 0, STATE_CGROUPS_MAX * sizeof(*ret));
