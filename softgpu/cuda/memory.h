@@ -48,6 +48,7 @@ struct memory {
 	CUcontext ctx_handle;
 	unsigned flags;
 	bool sync_memops;
+	bool is_freed;			/* a call has freed it, it only waits for work to end */
 	void (*end)(struct memory *memory);
 	void *owner;
 	struct memory *next, *prev;	/* in the context's list */
@@ -80,29 +81,54 @@ static inline struct memory *memory_find(uint64_t addr)
 /** memory_error() - what a program is told for an answer or fault of softgpu/mem */
 CUresult memory_error(int r);
 
-/** memory_vram() - the memory of a device, or of the host for NULL. NULL if it cannot be set up. */
+/*
+ * The memory of a device, its part with addresses below 4 GiB, and the host's: made when first
+ * asked for, NULL if that fails.
+ */
 struct vram *memory_vram(struct device *device);
+struct vram *memory_vram_low(struct device *device);
+struct vram *memory_vram_host(void);
 
 /**
- * memory_new() - allocate from a device, or from the host for the kinds that live there
+ * memory_new() - allocate
+ * @vram:	from where; NULL is out of memory
  * @ctx:	whose it is; NULL: nobody's, it has to be freed by a call
- * @device:	where it is
+ * @device:	for @device
  * @bytes:	not 0
  *
  * CUDA_ERROR_OUT_OF_MEMORY if the device, the limit or the host is full.
  */
-CUresult memory_new(enum memory_kind kind, struct context *ctx, struct device *device,
-		    uint64_t bytes, struct memory **ret);
+CUresult memory_new(enum memory_kind kind, struct vram *vram, struct context *ctx,
+		    struct device *device, uint64_t bytes, struct memory **ret);
 
 /** memory_free() - undo memory_new(); the caller has taken care that nothing uses it any more */
 void memory_free(struct memory *memory);
 
-/** memory_attach() - let a context end it; the caller has memory_lock, as for memory_detach() */
-void memory_attach(struct memory *memory, struct context *ctx);
-void memory_detach(struct memory *memory);
+/**
+ * memory_enter() - fill in what every kind has and let the context end it
+ *
+ * For memory that does not come from memory_new(). The caller has memory_lock, as for
+ * memory_leave(), which takes it from its context again.
+ */
+void memory_enter(struct memory *memory, enum memory_kind kind, struct context *ctx,
+		  struct device *device);
+void memory_leave(struct memory *memory);
 
-/** memory_next_id() - for @id */
-uint64_t memory_next_id(void);
+/**
+ * memory_claim() - find memory in order to free it
+ * @addr:	must be where it begins
+ * @kinds:	a bit (1 << kind) for each kind that will do
+ *
+ * Of several calls that free the same memory, one gets it. NULL for all others.
+ */
+struct memory *memory_claim(uint64_t addr, unsigned kinds);
+
+/**
+ * memory_quiesce() - wait for the work of the context that memory belongs to
+ *
+ * Before it is freed: calls that free wait for what may still use it. The memory is claimed.
+ */
+CUresult memory_quiesce(const struct memory *memory);
 
 /*
  * The driver's own memory, by address: what a module's globals are put into.
@@ -112,11 +138,11 @@ CUresult memory_internal_new(struct context *ctx, uint64_t bytes, CUdeviceptr *r
 void memory_internal_free(CUdeviceptr addr);
 
 /**
- * memory_check() - is all of this memory the context's to use?
+ * memory_check() - is all of this memory known and open to the device?
  *
  * For the arguments of copies and sets. Memory of the host that no call made known is not.
  */
-bool memory_check(const struct context *ctx, uint64_t addr, uint64_t bytes);
+bool memory_check(uint64_t addr, uint64_t bytes);
 
-/** memory_is_known() - does any call's memory begin at or include this address? */
-bool memory_is_known(uint64_t addr);
+/** memory_is_pageable() - is this host memory that no call made known, the program's own? */
+bool memory_is_pageable(uint64_t addr);

@@ -415,6 +415,11 @@ uint64_t vram_offset(const struct vram_range *range)
 	return range->space.addr - range->vram->base;
 }
 
+bool vram_contains(const struct vram *vram, uint64_t addr)
+{
+	return addr - vram->base < vram->n_blocks << SPACE_BLOCK_SHIFT;
+}
+
 /* Setting up */
 
 static int file_make(const char *name, uint64_t size)

@@ -101,3 +101,6 @@ int vram_file(const struct vram *vram);
 
 /** vram_offset() - where a range begins in that file */
 uint64_t vram_offset(const struct vram_range *range);
+
+/** vram_contains() - is this address in its section, allocated or not? */
+bool vram_contains(const struct vram *vram, uint64_t addr);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What copies have to know of arrays. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/cuda/cuda_abi.h"
+
+/**
+ * struct array_layout - where an array's elements are
+ * @addr:	of element (0, 0, 0)
+ * @width:	bytes of a row that hold elements
+ * @pitch:	from row to row
+ * @slice:	from layer to layer
+ */
+struct array_layout {
+	uint64_t addr;
+	size_t width, height, depth;
+	size_t pitch, slice;
+};
+
+/** array_layout() - CUDA_ERROR_INVALID_HANDLE if there is no such array */
+CUresult array_layout(CUarray handle, struct array_layout *ret);

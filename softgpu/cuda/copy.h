@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What graphs have to know of copies and sets, beside their work classes (stream.h). */
+#pragma once
+
+#include "src/cuda/cuda_abi.h"
+
+/**
+ * copy_check() - can this be copied, as things are now?
+ *
+ * CUDA_ERROR_INVALID_VALUE for impossible extents and pitches, and memory that is not there;
+ * CUDA_ERROR_OUT_OF_MEMORY if the host cannot back what would be written.
+ */
+CUresult copy_check(const CUDA_MEMCPY3D *copy);
+
+/** set_check() - the same for a set */
+CUresult set_check(const CUDA_MEMSET_NODE_PARAMS *set);
