@@ -38,7 +38,6 @@ struct engine_client;
  *		submission, or the end of what came before it in its stream, whichever is
  *		later); 0 for now
  * @more:	more work of the same stream follows at once: the client keeps its turn
- * @ret_start_ns:	when it had the device first
  * @ret_end_ns:	when its device time was over; pass it as @ready_ns of what follows
  */
 struct engine_job {
@@ -47,7 +46,6 @@ struct engine_job {
 	uint64_t duration_ns;
 	uint64_t ready_ns;
 	bool more;
-	uint64_t ret_start_ns;
 	uint64_t ret_end_ns;
 };
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Clients: the contexts of this process, and their jobs' way through the line.
+ */
+#include "softgpu/engine/engine.h"
+
+#include "softgpu/engine/line.h"
+#include "softgpu/state/internal.h"
+#include "softgpu/util/futex.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+/* What others have in the line can vanish without a word, when they are killed. */
+#define NAP_NS_MAX 50000000
+
+/*
+ * @n_tickets, @serving:	jobs get their device time in the order in which they asked
+ * @aborted:	1 once nothing runs any more
+ */
+struct engine_client {
+	struct state *state;
+	struct state_file *file;
+	struct state_slot *slot;
+	int index;
+	_Atomic uint32_t n_tickets;
+	_Atomic uint32_t serving;
+	_Atomic uint32_t aborted;
+};
+
+uint64_t engine_now_ns(void)
+{
+	return clock_now();
+}
+
+int engine_client_new(struct state *state, unsigned dev, struct engine_client **ret)
+{
+	struct engine_client *client;
+
+	if (state_is_forked(state))
+		return STATE_E_FORKED;
+	client = calloc(1, sizeof(*client));
+	if (!client)
+		return -ENOMEM;
+	client->state = state;
+	client->file = state->files[dev];
+	client->slot = state->slots[dev];
+	client->index = line_join(client->file, atomic_load(&client->slot->birth));
+	if (client->index < 0) {
+		free(client);
+		return STATE_E_BUSY;
+	}
+	*ret = client;
+	return 0;
+}
+
+void engine_client_free(struct engine_client *client)
+{
+	if (!client)
+		return;
+	if (!state_is_forked(client->state))
+		line_leave(client->file, client->slot, client->index);
+	free(client);
+}
+
+void engine_client_abort(struct engine_client *client)
+{
+	atomic_store(&client->aborted, 1);
+	futex_wake_all(&client->aborted);
+}
+
+/* Timers of a thread may be 50 us late by default: ours tell the device's time. */
+static void timers_sharpen(void)
+{
+	static _Thread_local bool done;
+
+	if (!done)
+		prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	done = true;
+}
+
+static void nap(struct engine_client *client, uint64_t ns)
+{
+	struct timespec ts;
+
+	ns = ns < NAP_NS_MAX ? ns : NAP_NS_MAX;
+	ts.tv_sec = (time_t)(ns / 1000000000);
+	ts.tv_nsec = (long)(ns % 1000000000);
+	futex_wait(&client->aborted, 0, &ts);
+}
+
+static int position_wait(struct engine_client *client, uint64_t position, uint64_t *ret_end_ns)
+{
+	uint64_t now, end;
+	bool known;
+
+	for (;;) {
+		now = clock_now();
+		line_advance(client->file, now);
+		end = line_end(client->file, client->index, position, &known);
+		if (known && end <= now)
+			break;
+		if (atomic_load(&client->aborted)) {
+			line_give_up(client->file, client->index);
+			return ENGINE_E_ABORTED;
+		}
+		/* An estimate that has passed: some other's turn ends any moment. */
+		nap(client, end > now ? end - now : 1000);
+	}
+	*ret_end_ns = end;
+	return 0;
+}
+
+static uint32_t ticket_wait(struct engine_client *client)
+{
+	uint32_t ticket = atomic_fetch_add(&client->n_tickets, 1), serving;
+
+	while ((serving = atomic_load(&client->serving)) != ticket)
+		futex_wait(&client->serving, serving, NULL);
+	return ticket;
+}
+
+static void ticket_end(struct engine_client *client, uint32_t ticket)
+{
+	atomic_store(&client->serving, ticket + 1);
+	/* Only if somebody has a ticket: a system call is longer than an empty kernel. */
+	if (atomic_load(&client->n_tickets) != ticket + 1)
+		futex_wake_all(&client->serving);
+}
+
+static int time_take(struct engine_client *client, uint64_t ns, uint64_t ready_ns, bool more,
+		     uint64_t *ret_end_ns)
+{
+	uint32_t ticket = ticket_wait(client);
+	uint64_t position;
+	int r;
+
+	position = line_ask(client->file, client->index, ns, ready_ns, more);
+	r = position_wait(client, position, ret_end_ns);
+	ticket_end(client, ticket);
+	return r;
+}
+
+static int steps_run(struct engine_client *client, struct engine_job *job)
+{
+	uint64_t slice = file_properties(client->file)->slice_ns, used;
+	bool done = false;
+	int r = 0;
+
+	while (!done && r == 0) {
+		used = 0;
+		r = job->step(job->arg, slice, &used, &done);
+		if (r == 0 && used > 0)
+			r = time_take(client, used, job->ret_end_ns, job->more || !done,
+				      &job->ret_end_ns);
+		if (r == 0 && !done && atomic_load(&client->aborted))
+			r = ENGINE_E_ABORTED;
+	}
+	return r;
+}
+
+int engine_run(struct engine_client *client, struct engine_job *job)
+{
+	uint64_t now = clock_now();
+
+	if (state_is_forked(client->state) || atomic_load(&client->aborted))
+		return ENGINE_E_ABORTED;
+	timers_sharpen();
+	job->ret_end_ns = job->ready_ns && job->ready_ns < now ? job->ready_ns : now;
+	if (job->step)
+		return steps_run(client, job);
+	if (job->duration_ns == 0)
+		return 0;
+	return time_take(client, job->duration_ns, job->ret_end_ns, job->more, &job->ret_end_ns);
+}
