@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Contexts, against a state and an engine that only count, so that each of their answers can be
+ * made to fail. Two devices.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "softgpu/cuda/context.h"
+#include "softgpu/engine/engine.h"
+#include "softgpu/state/state.h"
+
+CUresult impl_cuInit(unsigned flags);
+CUresult impl_cuDeviceGetCount(int *count);
+CUresult impl_cuDeviceGet(CUdevice *device, int ordinal);
+CUresult impl_cuCtxCreate(CUcontext *pctx, unsigned flags, CUdevice dev);
+CUresult impl_cuCtxCreate_v2(CUcontext *pctx, unsigned flags, CUdevice dev);
+CUresult impl_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *params, int n, unsigned flags,
+			     CUdevice dev);
+CUresult impl_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *params, unsigned flags,
+			     CUdevice dev);
+CUresult impl_cuCtxDestroy_v2(CUcontext ctx);
+CUresult impl_cuCtxAttach(CUcontext *pctx, unsigned flags);
+CUresult impl_cuCtxDetach(CUcontext ctx);
+CUresult impl_cuCtxPushCurrent_v2(CUcontext ctx);
+CUresult impl_cuCtxPopCurrent_v2(CUcontext *pctx);
+CUresult impl_cuCtxSetCurrent(CUcontext ctx);
+CUresult impl_cuCtxGetCurrent(CUcontext *pctx);
+CUresult impl_cuCtxGetDevice(CUdevice *device);
+CUresult impl_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx);
+CUresult impl_cuCtxGetId(CUcontext ctx, unsigned long long *id);
+CUresult impl_cuCtxGetApiVersion(CUcontext ctx, unsigned *version);
+CUresult impl_cuCtxGetFlags(unsigned *flags);
+CUresult impl_cuCtxSynchronize(void);
+CUresult impl_cuCtxGetLimit(size_t *value, CUlimit limit);
+CUresult impl_cuCtxSetLimit(CUlimit limit, size_t value);
+CUresult impl_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags);
+CUresult impl_cuCtxDisablePeerAccess(CUcontext peer);
+CUresult impl_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev);
+CUresult impl_cuDevicePrimaryCtxRelease_v2(CUdevice dev);
+CUresult impl_cuDevicePrimaryCtxReset_v2(CUdevice dev);
+CUresult impl_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned flags);
+CUresult impl_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned flags);
+CUresult impl_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned *flags, int *active);
+
+#define CONTEXT_BYTES (300ull << 20)
+
+/* What the state and the engine hold for this process. */
+static _Atomic int64_t charged_bytes;
+static _Atomic int n_clients, n_contexts, n_aborts;
+static int fail_open, fail_charge, fail_client, fail_part;
+static CUresult fail_synchronize;
+static char order[64]; /* of the parts' hooks */
+
+int state_open(const struct softgpu_config *config, unsigned flags, struct state **ret)
+{
+	static int a_state;
+
+	if (fail_open)
+		return fail_open;
+	*ret = (struct state *)&a_state;
+	return 0;
+}
+
+void state_close(struct state *state)
+{
+}
+
+int state_attach(struct state *state)
+{
+	return 0;
+}
+
+unsigned state_n_devices(const struct state *state)
+{
+	return 2;
+}
+
+void state_device(const struct state *state, unsigned dev, struct softgpu_device_config *ret)
+{
+	*ret = driver.config.devices[dev];
+}
+
+int state_charge(struct state *state, unsigned dev, uint64_t bytes)
+{
+	if (fail_charge)
+		return fail_charge;
+	atomic_fetch_add(&charged_bytes, (int64_t)bytes);
+	return 0;
+}
+
+void state_uncharge(struct state *state, unsigned dev, uint64_t bytes)
+{
+	atomic_fetch_sub(&charged_bytes, (int64_t)bytes);
+}
+
+void state_context_add(struct state *state, unsigned dev, int n)
+{
+	atomic_fetch_add(&n_contexts, n);
+}
+
+int engine_client_new(struct state *state, unsigned dev, struct engine_client **ret)
+{
+	static int a_client;
+
+	if (fail_client)
+		return fail_client;
+	atomic_fetch_add(&n_clients, 1);
+	*ret = (struct engine_client *)&a_client;
+	return 0;
+}
+
+void engine_client_free(struct engine_client *client)
+{
+	if (client)
+		atomic_fetch_sub(&n_clients, 1);
+}
+
+void engine_client_abort(struct engine_client *client)
+{
+	atomic_fetch_add(&n_aborts, 1);
+}
+
+static void note(char c)
+{
+	size_t n = strlen(order);
+
+	if (n + 1 < sizeof(order))
+		order[n] = c;
+}
+
+static CUresult late_begin(struct context *ctx)
+{
+	note('L');
+	return fail_part ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+static void late_end(struct context *ctx)
+{
+	note('l');
+}
+
+static CUresult late_synchronize(struct context *ctx)
+{
+	return fail_synchronize;
+}
+
+static CUresult early_begin(struct context *ctx)
+{
+	note('E');
+	return CUDA_SUCCESS;
+}
+
+static void early_end(struct context *ctx)
+{
+	note('e');
+}
+
+CONTEXT_PART(late, .order = 2, .begin = late_begin, .synchronize = late_synchronize,
+	     .end = late_end);
+CONTEXT_PART(early, .order = 1, .begin = early_begin, .end = early_end);
+
+static int n_failed;
+
+static void check(const char *what, int good)
+{
+	printf("%s '%s'\n", good ? "ok" : "FAILED", what);
+	n_failed += !good;
+}
+
+static bool nothing_is_held(void)
+{
+	return charged_bytes == 0 && n_clients == 0 && n_contexts == 0;
+}
+
+static bool holds(int n)
+{
+	return charged_bytes == n * (int64_t)CONTEXT_BYTES && n_clients == n && n_contexts == n;
+}
+
+static void test_before_init(void)
+{
+	int n = 7;
+
+	check("nothing works before cuInit",
+	      impl_cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED && n == 7 &&
+	      impl_cuCtxSetCurrent(NULL) == CUDA_ERROR_NOT_INITIALIZED &&
+	      impl_cuCtxSynchronize() == CUDA_ERROR_NOT_INITIALIZED);
+	check("cuInit takes no flags", impl_cuInit(1) == CUDA_ERROR_INVALID_VALUE);
+	fail_open = STATE_E_FOREIGN;
+	check("cuInit: a foreign file", impl_cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+	fail_open = -ENOSPC;
+	check("cuInit: no room for the state", impl_cuInit(0) == CUDA_ERROR_OPERATING_SYSTEM);
+	fail_open = 0;
+	setenv("CUDA_VISIBLE_DEVICES", "", 1);
+	check("cuInit: no visible device", impl_cuInit(0) == CUDA_ERROR_NO_DEVICE);
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	check("cuInit after failures", impl_cuInit(0) == CUDA_SUCCESS);
+	check("cuInit again", impl_cuInit(0) == CUDA_SUCCESS);
+	check("two devices", impl_cuDeviceGetCount(&n) == CUDA_SUCCESS && n == 2);
+	check("there is no third", impl_cuDeviceGet(&n, 2) == CUDA_ERROR_INVALID_DEVICE &&
+	      impl_cuDeviceGet(&n, -1) == CUDA_ERROR_INVALID_DEVICE);
+}
+
+static void test_create(void)
+{
+	CUcontext a = NULL, b = NULL, current = NULL;
+	CUexecAffinityParam affinity = { .type = CU_EXEC_AFFINITY_TYPE_SM_COUNT };
+	unsigned long long id_a = 0, id_b = 0;
+	unsigned version = 0, flags = 0;
+	CUdevice device = 7;
+
+	check("no context at first", impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current &&
+	      impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT);
+	check("flags that contradict", impl_cuCtxCreate_v2(&a, CU_CTX_SCHED_SPIN |
+	      CU_CTX_SCHED_YIELD, 0) == CUDA_ERROR_INVALID_VALUE);
+	check("flags that do not exist", impl_cuCtxCreate_v2(&a, 0x100, 0) ==
+	      CUDA_ERROR_INVALID_VALUE);
+	check("a device that does not exist", impl_cuCtxCreate_v2(&a, 0, 2) ==
+	      CUDA_ERROR_INVALID_DEVICE);
+	check("nothing is held after refusals", nothing_is_held());
+
+	check("create", impl_cuCtxCreate_v2(&a, CU_CTX_SCHED_BLOCKING_SYNC, 1) == CUDA_SUCCESS);
+	check("costs 300 MiB", holds(1));
+	check("is current", impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == a);
+	check("on its device", impl_cuCtxGetDevice(&device) == CUDA_SUCCESS && device == 1);
+	check("with its flags", impl_cuCtxGetFlags(&flags) == CUDA_SUCCESS &&
+	      flags == CU_CTX_SCHED_BLOCKING_SYNC);
+	check("the first form makes an older one", impl_cuCtxCreate(&b, 0, 0) == CUDA_SUCCESS &&
+	      impl_cuCtxGetApiVersion(b, &version) == CUDA_SUCCESS && version == 3010 &&
+	      impl_cuCtxGetApiVersion(a, &version) == CUDA_SUCCESS && version == 3020);
+	check("each has an id", impl_cuCtxGetId(a, &id_a) == CUDA_SUCCESS &&
+	      impl_cuCtxGetId(NULL, &id_b) == CUDA_SUCCESS && id_a && id_b && id_a != id_b);
+	check("the device of one that is not current",
+	      impl_cuCtxGetDevice_v2(&device, a) == CUDA_SUCCESS && device == 1);
+	check("two hold twice as much", holds(2));
+	check("destroying the current one uncovers the other",
+	      impl_cuCtxDestroy_v2(b) == CUDA_SUCCESS &&
+	      impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == a);
+	check("a destroyed one is none", impl_cuCtxDestroy_v2(b) == CUDA_ERROR_INVALID_CONTEXT &&
+	      impl_cuCtxSetCurrent(b) == CUDA_ERROR_INVALID_CONTEXT &&
+	      impl_cuCtxGetId(b, &id_b) == CUDA_ERROR_INVALID_CONTEXT);
+	check("an address is none", impl_cuCtxDestroy_v2((CUcontext)&a) ==
+	      CUDA_ERROR_INVALID_CONTEXT);
+	check("nothing is held after the last", impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS &&
+	      nothing_is_held());
+
+	check("a share of the multiprocessors cannot be had",
+	      impl_cuCtxCreate_v3(&a, &affinity, 1, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+	check("the third form without share", impl_cuCtxCreate_v3(&a, NULL, 0, 0, 0) ==
+	      CUDA_SUCCESS && impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS);
+	check("the fourth form", impl_cuCtxCreate_v4(&a, NULL, 0, 0) == CUDA_SUCCESS &&
+	      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && nothing_is_held());
+}
+
+static void test_failures(void)
+{
+	CUcontext ctx = NULL;
+
+	fail_charge = STATE_E_FULL;
+	check("no memory on the device", impl_cuCtxCreate_v2(&ctx, 0, 0) ==
+	      CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held());
+	fail_charge = 0;
+	fail_client = STATE_E_BUSY;
+	check("no place on the device", impl_cuCtxCreate_v2(&ctx, 0, 0) ==
+	      CUDA_ERROR_DEVICE_UNAVAILABLE && nothing_is_held());
+	fail_client = 0;
+	memset(order, 0, sizeof(order));
+	fail_part = 1;
+	check("a part that cannot begin", impl_cuCtxCreate_v2(&ctx, 0, 0) ==
+	      CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held());
+	fail_part = 0;
+	check("only those that had begun end", !strcmp(order, "ELe"));
+	check("nothing is current after failures", impl_cuCtxSynchronize() ==
+	      CUDA_ERROR_INVALID_CONTEXT && !ctx);
+	memset(order, 0, sizeof(order));
+	impl_cuCtxCreate_v2(&ctx, 0, 0);
+	impl_cuCtxDestroy_v2(ctx);
+	check("parts begin in order and end in the other", !strcmp(order, "ELle"));
+}
+
+static void test_stack(void)
+{
+	CUcontext a, b, top;
+	int i, n_good = 0;
+
+	impl_cuCtxCreate_v2(&a, 0, 0);
+	impl_cuCtxCreate_v2(&b, 0, 0);
+	check("pop gives the top", impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == b);
+	check("pop without a place for it", impl_cuCtxPopCurrent_v2(NULL) == CUDA_SUCCESS);
+	check("nothing is left", impl_cuCtxPopCurrent_v2(&top) == CUDA_ERROR_INVALID_CONTEXT);
+	check("NULL cannot be pushed", impl_cuCtxPushCurrent_v2(NULL) ==
+	      CUDA_ERROR_INVALID_CONTEXT);
+	for (i = 0; i < 1000; i++)
+		impl_cuCtxPushCurrent_v2(i & 1 ? a : b);
+	for (i = 999; i >= 0; i--)
+		n_good += impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == (i & 1 ? a : b);
+	check("a thousand deep", n_good == 1000 && impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS &&
+	      !top);
+	check("set on an empty stack", impl_cuCtxSetCurrent(a) == CUDA_SUCCESS &&
+	      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && top == a);
+	impl_cuCtxPushCurrent_v2(a);
+	check("set replaces the top", impl_cuCtxSetCurrent(b) == CUDA_SUCCESS &&
+	      impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == b &&
+	      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && top == a);
+	check("set to NULL takes it away", impl_cuCtxSetCurrent(NULL) == CUDA_SUCCESS &&
+	      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && !top);
+	impl_cuCtxDestroy_v2(a);
+	impl_cuCtxDestroy_v2(b);
+}
+
+static void test_attach(void)
+{
+	CUcontext ctx, again = NULL;
+
+	impl_cuCtxCreate_v2(&ctx, 0, 0);
+	check("attach", impl_cuCtxAttach(&again, 0) == CUDA_SUCCESS && again == ctx);
+	check("the first detach leaves it", impl_cuCtxDetach(ctx) == CUDA_SUCCESS && holds(1));
+	check("the second ends it", impl_cuCtxDetach(ctx) == CUDA_SUCCESS && nothing_is_held());
+}
+
+static void test_primary(void)
+{
+	CUcontext first = NULL, second = NULL;
+	unsigned flags = 7;
+	int active = 7;
+
+	check("not active at first", impl_cuDevicePrimaryCtxGetState(0, &flags, &active) ==
+	      CUDA_SUCCESS && !flags && !active && nothing_is_held());
+	check("release without retain", impl_cuDevicePrimaryCtxRelease_v2(0) ==
+	      CUDA_ERROR_INVALID_CONTEXT);
+	check("flags before it is active", impl_cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD) ==
+	      CUDA_SUCCESS);
+	fail_charge = STATE_E_FULL;
+	check("retain without memory", impl_cuDevicePrimaryCtxRetain(&first, 0) ==
+	      CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held());
+	fail_charge = 0;
+	check("retain twice", impl_cuDevicePrimaryCtxRetain(&first, 0) == CUDA_SUCCESS &&
+	      impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS && first == second);
+	check("is one context", holds(1));
+	check("does not make it current", impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT);
+	check("active with its flags", impl_cuDevicePrimaryCtxGetState(0, &flags, &active) ==
+	      CUDA_SUCCESS && flags == CU_CTX_SCHED_YIELD && active);
+	check("flags while active: only the second form",
+	      impl_cuDevicePrimaryCtxSetFlags(0, 0) == CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE &&
+	      impl_cuDevicePrimaryCtxSetFlags_v2(0, 0) == CUDA_SUCCESS);
+	check("it cannot be destroyed", impl_cuCtxDestroy_v2(first) == CUDA_ERROR_INVALID_CONTEXT);
+	impl_cuCtxSetCurrent(first);
+	check("works", impl_cuCtxSynchronize() == CUDA_SUCCESS);
+	check("after the first release too", impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS &&
+	      impl_cuCtxSynchronize() == CUDA_SUCCESS);
+	check("reset ends it", impl_cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS &&
+	      nothing_is_held() && impl_cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	check("and keeps the reference", impl_cuDevicePrimaryCtxRetain(&second, 0) ==
+	      CUDA_SUCCESS && second == first && holds(1) &&
+	      impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS && holds(1));
+	check("the last release ends it", impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS &&
+	      nothing_is_held());
+	check("set before retain, as the runtime does", impl_cuCtxSetCurrent(first) ==
+	      CUDA_SUCCESS && impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS &&
+	      impl_cuCtxSynchronize() == CUDA_SUCCESS);
+	impl_cuDevicePrimaryCtxRelease_v2(0);
+	impl_cuCtxSetCurrent(NULL);
+}
+
+static void test_sticky_error(void)
+{
+	struct context *failed;
+	CUcontext a, b;
+	CUdevice device;
+	unsigned flags;
+
+	impl_cuCtxCreate_v2(&b, 0, 0);
+	impl_cuCtxCreate_v2(&a, 0, 0);
+	context_current(&failed);
+	context_fail(failed, CUDA_ERROR_ILLEGAL_ADDRESS);
+	context_fail(failed, CUDA_ERROR_ASSERT);
+	check("the first fault stays", impl_cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS &&
+	      impl_cuCtxGetFlags(&flags) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	check("it still tells its device", impl_cuCtxGetDevice(&device) == CUDA_SUCCESS);
+	impl_cuCtxSetCurrent(b);
+	check("another context works", impl_cuCtxSynchronize() == CUDA_SUCCESS);
+	n_aborts = 0;
+	check("a failed one can be destroyed", impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS &&
+	      n_aborts == 1 && holds(1));
+	fail_synchronize = CUDA_ERROR_LAUNCH_FAILED;
+	check("an error while waiting is told", impl_cuCtxSynchronize() ==
+	      CUDA_ERROR_LAUNCH_FAILED);
+	fail_synchronize = CUDA_SUCCESS;
+	impl_cuCtxDestroy_v2(b);
+	check("nothing is held", nothing_is_held());
+}
+
+static void test_limits(void)
+{
+	CUcontext ctx;
+	size_t value = 0;
+
+	impl_cuCtxCreate_v2(&ctx, 0, 0);
+	check("defaults", impl_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS &&
+	      value == 1024 && impl_cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE) ==
+	      CUDA_SUCCESS && value == 8 << 20);
+	check("set and get", impl_cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 12345) == CUDA_SUCCESS &&
+	      impl_cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE) == CUDA_SUCCESS &&
+	      value == 12345);
+	check("a stack is rounded up", impl_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1025) ==
+	      CUDA_SUCCESS && impl_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS &&
+	      value == 1040);
+	check("a heap beyond the device", impl_cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, SIZE_MAX) ==
+	      CUDA_ERROR_OUT_OF_MEMORY);
+	check("a limit that devices lack", impl_cuCtxGetLimit(&value, CU_LIMIT_CIG_ENABLED) ==
+	      CUDA_ERROR_UNSUPPORTED_LIMIT);
+	check("no limit at all", impl_cuCtxGetLimit(&value, CU_LIMIT_MAX) ==
+	      CUDA_ERROR_INVALID_VALUE && impl_cuCtxGetLimit(&value, -1) ==
+	      CUDA_ERROR_INVALID_VALUE);
+	impl_cuCtxDestroy_v2(ctx);
+}
+
+static void test_peers(void)
+{
+	CUcontext a, b, c;
+	struct context *ctx;
+
+	impl_cuCtxCreate_v2(&b, 0, 1);
+	impl_cuCtxCreate_v2(&c, 0, 0);
+	impl_cuCtxCreate_v2(&a, 0, 0);
+	context_current(&ctx);
+	check("no access at first", context_reaches(ctx, &driver.devices[0]) &&
+	      !context_reaches(ctx, &driver.devices[1]));
+	check("enable", impl_cuCtxEnablePeerAccess(b, 0) == CUDA_SUCCESS &&
+	      context_reaches(ctx, &driver.devices[1]));
+	check("enable twice", impl_cuCtxEnablePeerAccess(b, 0) ==
+	      CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+	check("enable with flags", impl_cuCtxEnablePeerAccess(b, 1) == CUDA_ERROR_INVALID_VALUE);
+	check("enable to itself", impl_cuCtxEnablePeerAccess(a, 0) == CUDA_ERROR_INVALID_CONTEXT);
+	check("enable on the same device", impl_cuCtxEnablePeerAccess(c, 0) ==
+	      CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+	check("disable", impl_cuCtxDisablePeerAccess(b) == CUDA_SUCCESS &&
+	      !context_reaches(ctx, &driver.devices[1]));
+	check("disable twice", impl_cuCtxDisablePeerAccess(b) ==
+	      CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+	impl_cuCtxDestroy_v2(a);
+	impl_cuCtxDestroy_v2(b);
+	impl_cuCtxDestroy_v2(c);
+}
+
+static void *destroy_elsewhere(void *ctx)
+{
+	return (void *)(uintptr_t)impl_cuCtxDestroy_v2(ctx);
+}
+
+static void *churn(void *arg)
+{
+	CUcontext a, b;
+	intptr_t n_bad = 0;
+	int i;
+
+	for (i = 0; i < 2000; i++) {
+		n_bad += impl_cuCtxCreate_v2(&a, 0, 0) != CUDA_SUCCESS;
+		n_bad += impl_cuDevicePrimaryCtxRetain(&b, 1) != CUDA_SUCCESS;
+		n_bad += impl_cuCtxPushCurrent_v2(b) != CUDA_SUCCESS;
+		n_bad += impl_cuCtxPopCurrent_v2(NULL) != CUDA_SUCCESS;
+		n_bad += impl_cuDevicePrimaryCtxRelease_v2(1) != CUDA_SUCCESS;
+		n_bad += impl_cuCtxDestroy_v2(a) != CUDA_SUCCESS;
+	}
+	return (void *)n_bad;
+}
+
+static void test_threads(void)
+{
+	pthread_t threads[4];
+	CUcontext ctx, current;
+	intptr_t n_bad = 0;
+	void *result;
+	int i;
+
+	impl_cuCtxCreate_v2(&ctx, 0, 0);
+	pthread_create(&threads[0], NULL, destroy_elsewhere, ctx);
+	pthread_join(threads[0], &result);
+	check("destroyed by another thread, calls here tell", !result &&
+	      impl_cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	check("it is still current", impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+	      current == ctx && impl_cuCtxSetCurrent(NULL) == CUDA_SUCCESS);
+	for (i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, churn, NULL);
+	for (i = 0; i < 4; i++) {
+		pthread_join(threads[i], &result);
+		n_bad += (intptr_t)result;
+	}
+	check("four threads, 8,000 contexts: every call worked", n_bad == 0);
+	check("and nothing is held", nothing_is_held());
+}
+
+static void test_fork(void)
+{
+	CUcontext ctx;
+	int status = 0, n;
+	pid_t child;
+
+	impl_cuCtxCreate_v2(&ctx, 0, 0);
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		n = impl_cuCtxSynchronize() == CUDA_ERROR_NOT_INITIALIZED &&
+		    impl_cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED &&
+		    impl_cuInit(0) == CUDA_ERROR_NOT_INITIALIZED;
+		_exit(n ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	check("nothing works in a forked child", WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	check("the parent's context does", impl_cuCtxSynchronize() == CUDA_SUCCESS);
+	impl_cuCtxDestroy_v2(ctx);
+}
+
+int main(void)
+{
+	test_before_init();
+	test_create();
+	test_failures();
+	test_stack();
+	test_attach();
+	test_primary();
+	test_sticky_error();
+	test_limits();
+	test_peers();
+	test_threads();
+	test_fork();
+	return n_failed != 0;
+}
