@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "softgpu/cuda/event-point.h"
+#include "softgpu/cuda/module.h"
 #include "softgpu/cuda/stream-queue.h"
 #include "softgpu/cuda/work.h"
 #include "softgpu/util/futex.h"
@@ -356,9 +357,14 @@ CALL_TWINS(cuEventRecordWithFlags, _ptsz, (CUevent handle, CUstream stream_handl
 	return r;
 }
 
-CALL_TWINS(cuEventRecord, _ptsz, (CUevent handle, CUstream stream), (handle, stream))
+CUresult event_record(CUevent handle, CUstream stream, enum stream_default dflt)
 {
 	return twin_cuEventRecordWithFlags(dflt, handle, stream, CU_EVENT_RECORD_DEFAULT);
+}
+
+CALL_TWINS(cuEventRecord, _ptsz, (CUevent handle, CUstream stream), (handle, stream))
+{
+	return event_record(handle, stream, dflt);
 }
 
 CALL_TWINS(cuStreamWaitEvent, _ptsz, (CUstream stream_handle, CUevent handle, unsigned int flags),
@@ -418,6 +424,7 @@ CALL(cuEventSynchronize, CUevent handle)
 	if (point)
 		event_point_wait(point, ctx);
 	event_point_unref(point);
+	print_flush(ctx);
 	return context_error(ctx);
 }
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "softgpu/cuda/core.h"
+#include "softgpu/cuda/stream.h"
 
 struct event;
 struct event_point;
@@ -16,6 +16,9 @@ struct event_shared;
 CUresult event_find(CUevent handle, struct event **ret);
 
 struct context *event_context(const struct event *event);
+
+/** event_record() - cuEventRecord */
+CUresult event_record(CUevent handle, CUstream stream, enum stream_default dflt);
 
 /**
  * event_record_begin() - make a new point the event's latest

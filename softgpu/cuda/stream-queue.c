@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/cuda/module.h"
 #include "softgpu/cuda/stream-queue.h"
 #include "softgpu/engine/engine.h"
 
@@ -412,6 +413,7 @@ CUresult stream_run(struct stream *stream, const struct work_class *class, const
 		}
 	}
 	pthread_mutex_unlock(&set->lock);
+	print_flush(ctx);
 	return r != CUDA_SUCCESS ? r : context_error(ctx);
 }
 
@@ -442,6 +444,7 @@ CUresult stream_synchronize(struct stream *stream)
 	pthread_mutex_lock(&set->lock);
 	r = stream_drain(stream);
 	pthread_mutex_unlock(&set->lock);
+	print_flush(ctx);
 	return r != CUDA_SUCCESS ? r : context_error(ctx);
 }
 
@@ -551,6 +554,7 @@ static CUresult streams_synchronize(struct context *ctx)
 	else
 		fences_done(&fences);
 	pthread_mutex_unlock(&set->lock);
+	print_flush(ctx);
 	return ok ? context_error(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

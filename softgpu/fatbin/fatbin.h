@@ -30,6 +30,15 @@ struct fatbin_reach {
 /* The process's own readable mappings: for images that come as a bare pointer. */
 extern const struct fatbin_reach fatbin_reach_process;
 
+/* Bytes of known length: for images from files. */
+struct fatbin_span {
+	const void *addr;
+	size_t n;
+};
+
+/** fatbin_reach_span() - nothing but @span, which has to stay where it is */
+struct fatbin_reach fatbin_reach_span(const struct fatbin_span *span);
+
 /**
  * struct fatbin_ptx - one PTX module
  * @text:	NUL-terminated

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How far memory can be read in this process: what the kernel's list of mappings says.
+ * How far memory can be read: what the kernel's list of mappings says, or a length.
  *
- * Images come without a length, so a damaged size would otherwise make the driver read to the end
+ * Images come mostly without a length, so a damaged size would otherwise make the driver read to the end
  * of a mapping and die. Loading code is rare enough to read the list each time.
  */
 #include <inttypes.h>
@@ -35,3 +35,16 @@ static size_t process_bytes(void *arg, const void *addr)
 }
 
 const struct fatbin_reach fatbin_reach_process = { .bytes = process_bytes };
+
+static size_t span_bytes(void *arg, const void *addr)
+{
+	const struct fatbin_span *span = arg;
+	uintptr_t offset = (uintptr_t)addr - (uintptr_t)span->addr;
+
+	return offset < span->n ? span->n - offset : 0;
+}
+
+struct fatbin_reach fatbin_reach_span(const struct fatbin_span *span)
+{
+	return (struct fatbin_reach){ .bytes = span_bytes, .arg = (void *)span };
+}
