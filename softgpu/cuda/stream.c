@@ -130,6 +130,20 @@ CUresult stream_find(CUstream handle, enum stream_default dflt, struct stream **
 	return CUDA_SUCCESS;
 }
 
+CALL(cuCtxGetStreamPriorityRange, int *leastPriority, int *greatestPriority)
+{
+	struct context *ctx;
+	CUresult r = context_current(&ctx);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (leastPriority)
+		*leastPriority = PRIORITY_LOWEST;
+	if (greatestPriority)
+		*greatestPriority = PRIORITY_HIGHEST;
+	return CUDA_SUCCESS;
+}
+
 CALL(cuStreamCreateWithPriority, CUstream *ret, unsigned int flags, int priority)
 {
 	struct context *ctx;
