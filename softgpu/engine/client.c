@@ -144,7 +144,7 @@ static int time_take(struct engine_client *client, uint64_t ns, uint64_t ready_n
 
 static int steps_run(struct engine_client *client, struct engine_job *job)
 {
-	uint64_t slice = file_properties(client->file)->slice_ns, used;
+	uint64_t slice = file_slice_ns(client->file), used;
 	bool done = false;
 	int r = 0;
 

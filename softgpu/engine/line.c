@@ -7,6 +7,7 @@
 #define CLIENT_MASK ((1ull << CLIENT_BITS) - 1)
 #define LENGTH_MAX  ((1ull << (64 - CLIENT_BITS)) - 1)
 #define BACKLOG_MAX (1ull << 52) /* more is no work but damage */
+#define LATE_TURNS  1024	 /* 2 s of turns */
 
 static struct state_client *turn_client(struct state_file *file, struct pair turn)
 {
@@ -39,7 +40,7 @@ static uint64_t backlog(const struct state_file *file, const struct state_client
 static void turn_count(struct state_file *file, const struct state_client *client,
 		       uint64_t begin_ns, uint64_t end_ns)
 {
-	uint64_t period_ns = file_properties(file)->sample_period_ns;
+	uint64_t period_ns = file_period_ns(file);
 	struct state_slot *slot = &file->slots[atomic_load(&client->owner) % STATE_SLOTS_MAX];
 
 	samples_add(file->samples, STATE_SAMPLES_DEVICE, period_ns, begin_ns, end_ns);
@@ -67,13 +68,11 @@ static struct pair turn_complete(struct state_file *file)
 /*
  * Who is next after a turn that ended at @end_ns.
  * @index:	-1: nobody has work
- * @is_alone:	nobody else has
  */
 struct next {
 	int index;
 	uint64_t begin_ns;
 	uint64_t backlog_ns;
-	bool is_alone;
 };
 
 static struct next next_find(const struct state_file *file, uint32_t last, uint64_t end_ns)
@@ -81,14 +80,12 @@ static struct next next_find(const struct state_file *file, uint32_t last, uint6
 	uint32_t n = state_bounded(&file->n_clients, STATE_CLIENTS_MAX), index;
 	struct next next = { .index = -1, .begin_ns = LINE_NEVER };
 	uint64_t ns, begin;
-	uint32_t n_found = 0;
 
 	for (uint32_t i = 1; i <= n; i++) {
 		index = (last + i) % n;
 		ns = backlog(file, &file->clients[index]);
 		if (ns == 0)
 			continue;
-		n_found++;
 		begin = atomic_load(&file->clients[index].ready_ns);
 		begin = begin > end_ns ? begin : end_ns;
 		if (begin >= next.begin_ns)
@@ -97,25 +94,19 @@ static struct next next_find(const struct state_file *file, uint32_t last, uint6
 		next.begin_ns = begin;
 		next.backlog_ns = ns;
 	}
-	next.is_alone = n_found == 1;
 	return next;
 }
 
 static uint64_t turn_length(const struct state_file *file, const struct next *next, uint64_t now_ns)
 {
-	const struct state_client *client = &file->clients[next->index];
-	uint64_t slice = file_properties(file)->slice_ns;
+	uint64_t slice = file_slice_ns(file), late = (now_ns - next->begin_ns) / LATE_TURNS;
 
-	/* Alone, and long ago: as one turn, rather than as very many. */
-	if (next->is_alone && now_ns - next->begin_ns > slice)
-		slice = now_ns - next->begin_ns;
-	if (slice > LENGTH_MAX)
-		slice = LENGTH_MAX;
-	if (next->backlog_ns >= slice)
+	/* Hours that nobody looked at are made up for in longer turns, not in millions. */
+	if (slice < late)
+		slice = late < LENGTH_MAX ? late : LENGTH_MAX;
+	if (next->backlog_ns >= slice || atomic_load(&file->clients[next->index].keeps_turn))
 		return slice;
-	return atomic_load(&client->keeps_turn) && slice == file_properties(file)->slice_ns
-		       ? slice
-		       : next->backlog_ns;
+	return next->backlog_ns;
 }
 
 void line_advance(struct state_file *file, uint64_t now_ns)
@@ -216,7 +207,7 @@ static uint64_t others_before(const struct state_file *file, uint32_t last, uint
 			      uint64_t n_turns)
 {
 	uint32_t n = state_bounded(&file->n_clients, STATE_CLIENTS_MAX), i;
-	uint64_t slice = file_properties(file)->slice_ns, sum = 0, ns, most;
+	uint64_t slice = file_slice_ns(file), sum = 0, ns, most;
 	bool is_before = true;
 
 	for (uint32_t step = 1; step <= n; step++) {
@@ -235,7 +226,7 @@ static uint64_t others_before(const struct state_file *file, uint32_t last, uint
 uint64_t line_end(struct state_file *file, int index, uint64_t position, bool *ret_known)
 {
 	struct pair turn = turn_complete(file), served = pair_load(&file->clients[index].served);
-	uint64_t slice = file_properties(file)->slice_ns, rest;
+	uint64_t slice = file_slice_ns(file), rest;
 
 	*ret_known = served.b >= position;
 	if (*ret_known)

@@ -480,7 +480,8 @@ static int unique_check(const struct softgpu_config *config)
 			a = &config->devices[i];
 			b = &config->devices[j];
 			if (memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0)
-				return complain(config, "devices %u and %u have the same uuid", j, i);
+				return complain(config, "devices %u and %u have the same uuid", j,
+						i);
 			if (a->pci_domain == b->pci_domain && a->pci_bus == b->pci_bus &&
 			    a->pci_device == b->pci_device)
 				return complain(config, "devices %u and %u have the same pci id", j,

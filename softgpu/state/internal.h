@@ -38,7 +38,6 @@ struct state {
 int files_open(struct state *state, const struct softgpu_config *config, unsigned flags);
 size_t state_file_bytes(void);
 
-
 /* charge.c */
 struct pair charge_complete(struct state_file *file);
 void slot_empty(struct state_slot *slot);

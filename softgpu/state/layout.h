@@ -157,4 +157,19 @@ static inline const struct state_properties *file_properties(const struct state_
 	return &file->properties[atomic_load(&file->n_properties) & 1];
 }
 
+/* They were checked when the file was opened, but others can write to it since. */
+static inline uint64_t file_slice_ns(const struct state_file *file)
+{
+	uint64_t ns = file_properties(file)->slice_ns;
+
+	return ns < 1000 ? 1000 : ns;
+}
+
+static inline uint64_t file_period_ns(const struct state_file *file)
+{
+	uint64_t ns = file_properties(file)->sample_period_ns;
+
+	return ns < 1000000 ? 1000000 : ns;
+}
+
 #endif

@@ -69,7 +69,7 @@ static uint64_t period_end_us(const struct state_file *file, uint64_t period, ui
 size_t state_samples(struct state *state, unsigned dev, struct state_sample *ret, size_t n_max)
 {
 	const struct state_file *file = state->files[dev];
-	uint64_t period_ns = file_properties(file)->sample_period_ns;
+	uint64_t period_ns = file_period_ns(file);
 	uint64_t over = clock_now() / period_ns, period; /* number of the running period */
 	size_t n = n_max < STATE_SAMPLES_DEVICE - 1 ? n_max : STATE_SAMPLES_DEVICE - 1;
 
@@ -86,7 +86,7 @@ size_t state_samples(struct state *state, unsigned dev, struct state_sample *ret
 void slot_sample(const struct state_file *file, const struct state_slot *slot,
 		 struct state_process *ret)
 {
-	uint64_t period_ns = file_properties(file)->sample_period_ns;
+	uint64_t period_ns = file_period_ns(file);
 	uint64_t period = clock_now() / period_ns - 1;
 
 	ret->percent =

@@ -27,7 +27,8 @@ static const struct text_case text_cases[] = {
 	{ "config_parse: every setting of a device",
 	  "[device 1]\nname = X\nmemory = 24G\nsms=82\ncompute=8.6\nclock=1695\n"
 	  "memory-clock=9751\npower=350\ncontext=512MiB\n"
-	  "uuid=GPU-00000000-1111-2222-3333-444444444444\npci=0001:3b:00.0\n", 0 },
+	  "uuid=GPU-00000000-1111-2222-3333-444444444444\npci=0001:3b:00.0\n",
+	  0 },
 	{ "config_parse: unknown setting", "colour = blue\n", CONFIG_E_BAD },
 	{ "config_parse: no assignment", "devices\n", CONFIG_E_BAD },
 	{ "config_parse: empty value", "devices =\n", CONFIG_E_BAD },
@@ -80,11 +81,20 @@ struct size_case {
 static void test_sizes(void)
 {
 	static const struct size_case cases[] = {
-		{ "80G", 80ull << 30 },	   { "512MiB", 512ull << 20 }, { "1.5g", 1536ull << 20 },
-		{ "64mb", 64ull << 20 },   { "1048576", 1048576 },     { "1T", 1ull << 40 },
-		{ "0.25K", 256 },	   { "G", 0 },		       { "1.G", 0 },
-		{ "1 G", 0 },		   { "1GG", 0 },	       { "1.0000001G", 0 },
-		{ "18446744073709551616", 0 }, { "16777216T", 0 },
+		{ "80G", 80ull << 30 },
+		{ "512MiB", 512ull << 20 },
+		{ "1.5g", 1536ull << 20 },
+		{ "64mb", 64ull << 20 },
+		{ "1048576", 1048576 },
+		{ "1T", 1ull << 40 },
+		{ "0.25K", 256 },
+		{ "G", 0 },
+		{ "1.G", 0 },
+		{ "1 G", 0 },
+		{ "1GG", 0 },
+		{ "1.0000001G", 0 },
+		{ "18446744073709551616", 0 },
+		{ "16777216T", 0 },
 	};
 	uint64_t bytes;
 	char what[64];

@@ -517,6 +517,84 @@ static void test_namespace(void)
 	munmap(inner, 4096);
 }
 
+/* A new cgroup v2 directory, if this is root on a host that has them. */
+static bool cgroup_new(char path[STATE_PATH_MAX])
+{
+	static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+	char procs[STATE_PATH_MAX];
+
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(procs, sizeof(procs), "%s/cgroup.procs", mounts[i]);
+		snprintf(path, STATE_PATH_MAX, "%s/softgpu-test-%d", mounts[i], getpid());
+		if (access(procs, W_OK) == 0 && mkdir(path, 0755) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void cgroup_enter(const char *path)
+{
+	char procs[STATE_PATH_MAX + 16];
+	int fd;
+
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+	fd = open(procs, O_WRONLY);
+	if (fd < 0 || write(fd, "0", 1) != 1)
+		_exit(77);
+	close(fd);
+}
+
+/* In a cgroup with a hard limit of 150 MiB, of which it uses 100. */
+static void limited(void *arg)
+{
+	struct state *state;
+	struct state_memory memory;
+	bool good;
+
+	cgroup_enter(arg);
+	state = attached_new();
+	good = state_charge(state, 0, 100 * MIB) == 0 &&
+	       state_charge(state, 0, 51 * MIB) == STATE_E_FULL;
+	state_memory(state, 0, &memory);
+	if (!good || memory.total_bytes != 150 * MIB || memory.free_bytes != 50 * MIB)
+		_exit(1);
+}
+
+static void test_limit(void)
+{
+	struct state *state = attached_new();
+	struct state_memory memory;
+	struct state_limit limit = { 0 };
+	char path[STATE_PATH_MAX];
+	pid_t child;
+
+	check(state_limit_set(state, 0, "/tmp", 0, 1) == -EINVAL, "a limit of what is no cgroup");
+	check(state_limit_set(state, 0, "/nonexistent", 0, 1) == -ENOENT, "a limit of nothing");
+	if (!cgroup_new(path)) {
+		printf("skip 'limits of a cgroup': may not make one\n");
+		state_close(state);
+		return;
+	}
+	check(state_limit_get(state, 0, path, &limit) == STATE_E_NONE, "no limit yet");
+	check(state_limit_set(state, 0, path, 10 * MIB, 150 * MIB) == 0, "state_limit_set");
+	child = child_start(limited, path);
+	check(kill(child, 0) == 0 && waitpid(child, NULL, WNOHANG) == 0,
+	      "a hard limit holds, and is what the process sees of the device");
+	check(state_limit_get(state, 0, path, &limit) == 0 && limit.soft_bytes == 10 * MIB &&
+		      limit.hard_bytes == 150 * MIB && limit.used_bytes == 100 * MIB,
+	      "state_limit_get: what was set, and what is used");
+	state_memory(state, 0, &memory);
+	check(memory.total_bytes == 1000 * MIB && memory.free_bytes == 900 * MIB &&
+		      state_charge(state, 0, 500 * MIB) == 0,
+	      "others are not limited");
+	child_kill(child);
+	check(state_limit_set(state, 0, path, 0, UINT64_MAX) == 0 &&
+		      state_limit_get(state, 0, path, &limit) == STATE_E_NONE,
+	      "a limit is taken away");
+	rmdir(path);
+	state_close(state);
+}
+
 static void test_samples(void)
 {
 	state_bucket ring[4] = { 0 };
@@ -549,6 +627,7 @@ int main(void)
 		test_configure,
 		test_full_folder,
 		test_other_user,
+		test_limit,
 		test_namespace,
 	};
 

@@ -77,11 +77,20 @@ static bool quantity_read(const char *text, const struct unit *units, uint64_t *
 bool value_size(const char *text, uint64_t *ret_bytes)
 {
 	static const struct unit units[] = {
-		{ "", 1 },	      { "B", 1 },
-		{ "K", 1ull << 10 },  { "KB", 1ull << 10 }, { "KiB", 1ull << 10 },
-		{ "M", 1ull << 20 },  { "MB", 1ull << 20 }, { "MiB", 1ull << 20 },
-		{ "G", 1ull << 30 },  { "GB", 1ull << 30 }, { "GiB", 1ull << 30 },
-		{ "T", 1ull << 40 },  { "TB", 1ull << 40 }, { "TiB", 1ull << 40 },
+		{ "", 1 },
+		{ "B", 1 },
+		{ "K", 1ull << 10 },
+		{ "KB", 1ull << 10 },
+		{ "KiB", 1ull << 10 },
+		{ "M", 1ull << 20 },
+		{ "MB", 1ull << 20 },
+		{ "MiB", 1ull << 20 },
+		{ "G", 1ull << 30 },
+		{ "GB", 1ull << 30 },
+		{ "GiB", 1ull << 30 },
+		{ "T", 1ull << 40 },
+		{ "TB", 1ull << 40 },
+		{ "TiB", 1ull << 40 },
 		{ 0 },
 	};
 
@@ -91,7 +100,8 @@ bool value_size(const char *text, uint64_t *ret_bytes)
 bool value_time(const char *text, uint64_t *ret_ns)
 {
 	static const struct unit units[] = {
-		{ "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 }, { 0 },
+		{ "", 1 },	   { "ns", 1 },		{ "us", 1000 },
+		{ "ms", 1000000 }, { "s", 1000000000 }, { 0 },
 	};
 
 	return quantity_read(text, units, ret_ns);
