@@ -294,7 +294,7 @@ struct ptx_reloc {
  * struct ptx_var - a variable of the module
  * @space:	PTX_SPACE_GLOBAL, _CONST or _SHARED
  * @size:	bytes; 0 for the dynamic shared memory of `.extern .shared x[]`
- * @init:	@size bytes, or NULL where all are zero
+ * @init:	its first @n_init bytes; the rest is zero
  * @bank:	constant bank, 0 to 10
  */
 struct ptx_var {
@@ -305,6 +305,7 @@ struct ptx_var {
 	uint32_t align;
 	uint64_t size;
 	uint8_t *init;
+	uint32_t n_init;
 	struct ptx_reloc *relocs;
 	uint32_t n_relocs;
 };
