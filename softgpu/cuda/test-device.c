@@ -236,7 +236,22 @@ static void errors(void)
 	      !strcmp(text, "out of memory"));
 	check("of no error", cuGetErrorName(12345, &text) == CUDA_ERROR_INVALID_VALUE && !text);
 	check("nowhere to put it", cuGetErrorName(CUDA_SUCCESS, NULL) == CUDA_ERROR_INVALID_VALUE);
-	check("a call without implementation", cuGLInit() == CUDA_ERROR_NOT_SUPPORTED);
+}
+
+static void missing(void)
+{
+	char said[256] = "";
+	int fds[2], n_good = 0, i;
+	ssize_t n;
+
+	setenv("SOFTGPU_LOG", "1", 1);
+	if (pipe(fds) != 0 || dup2(fds[1], STDERR_FILENO) < 0)
+		exit(1);
+	for (i = 0; i < 3; i++)
+		n_good += cuGLInit() == CUDA_ERROR_NOT_SUPPORTED;
+	check("a call without implementation is not supported", n_good == 3);
+	n = read(fds[0], said, sizeof(said) - 1);
+	check("and said so once", n > 0 && !strcmp(said, "softgpu: cuGLInit is not supported\n"));
 }
 
 static void run(void (*test)(void))
@@ -279,5 +294,6 @@ int main(int argc, char **argv)
 	run(none_visible);
 	run(bad_configuration);
 	run(errors);
+	run(missing);
 	return n_failed != 0;
 }
