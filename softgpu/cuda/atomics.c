@@ -46,8 +46,8 @@ static CUresult tell(unsigned *capabilities, const CUatomicOperation *operations
 	return CUDA_SUCCESS;
 }
 
-CALL(cuDeviceGetHostAtomicCapabilities, unsigned *capabilities,
-     const CUatomicOperation *operations, unsigned count, CUdevice dev)
+CALL(cuDeviceGetHostAtomicCapabilities, unsigned *capabilities, const CUatomicOperation *operations,
+     unsigned count, CUdevice dev)
 {
 	struct device *device;
 	CUresult r = device_find(dev, &device);

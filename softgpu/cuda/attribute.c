@@ -12,7 +12,7 @@
 
 /* Per multiprocessor, as NVIDIA's table of technical specifications gives it. */
 static const struct generation {
-	unsigned compute;	 /* 10 * major + minor: this capability and those up to the next */
+	unsigned compute; /* 10 * major + minor: this capability and those up to the next */
 	int max_threads;
 	int max_blocks;
 	int shared_bytes;

@@ -73,8 +73,8 @@ CALL(cuCtxCreate_v4, CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsign
 	if (!ctxCreateParams)
 		return create(pctx, flags, dev, API_VERSION);
 	if (ctxCreateParams->cigParams)
-		return ctxCreateParams->numExecAffinityParams ? CUDA_ERROR_INVALID_VALUE :
-								CUDA_ERROR_NOT_SUPPORTED;
+		return ctxCreateParams->numExecAffinityParams ? CUDA_ERROR_INVALID_VALUE
+							      : CUDA_ERROR_NOT_SUPPORTED;
 	return impl_cuCtxCreate_v3(pctx, ctxCreateParams->execAffinityParams,
 				   ctxCreateParams->numExecAffinityParams, flags, dev);
 }
@@ -113,7 +113,8 @@ CALL(cuCtxDestroy, CUcontext handle)
 	return impl_cuCtxDestroy_v2(handle);
 }
 
-/* The counting that came before primary contexts: Attach takes a reference, Detach gives it back. */
+/* The counting that came before primary contexts: Attach takes a reference, Detach gives it back.
+ */
 CALL(cuCtxAttach, CUcontext *pctx, unsigned flags)
 {
 	struct context *ctx;

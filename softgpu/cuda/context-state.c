@@ -90,8 +90,8 @@ static CUresult limit_check(const struct context *ctx, CUlimit limit)
 	switch (limit) {
 	case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
 		/* Kernels of 9.0 and newer cannot wait for those they launch. */
-		return ctx->device->config.compute_major >= 9 ? CUDA_ERROR_UNSUPPORTED_LIMIT :
-								CUDA_SUCCESS;
+		return ctx->device->config.compute_major >= 9 ? CUDA_ERROR_UNSUPPORTED_LIMIT
+							      : CUDA_SUCCESS;
 	case CU_LIMIT_SHMEM_SIZE:
 	case CU_LIMIT_CIG_ENABLED:
 	case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED:
@@ -198,8 +198,8 @@ CALL(cuCtxSetSharedMemConfig, CUsharedconfig config)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	return config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE :
-								    CUDA_SUCCESS;
+	return config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE
+								  : CUDA_SUCCESS;
 }
 
 CALL(cuCtxResetPersistingL2Cache, void)

@@ -30,8 +30,8 @@
 #include "softgpu/cuda/handle.h"
 #include "softgpu/state/config.h"
 
-#define CALL(name, ...)                                                                            \
-	CUresult impl_##name(__VA_ARGS__);                                                         \
+#define CALL(name, ...)                    \
+	CUresult impl_##name(__VA_ARGS__); \
 	CUresult impl_##name(__VA_ARGS__)
 
 struct engine_client;
@@ -40,7 +40,8 @@ struct state;
 enum driver_phase {
 	DRIVER_NEW,
 	DRIVER_READY,
-	DRIVER_FORKED, /* the parent had it ready: nothing works in the child, as with the real one */
+	/* The parent had it ready: nothing works in the child, as with the real driver. */
+	DRIVER_FORKED,
 };
 
 extern _Atomic int driver_phase;
@@ -48,10 +49,9 @@ extern _Atomic int driver_phase;
 /** driver_check() - CUDA_SUCCESS once cuInit() has been called in this process */
 static inline CUresult driver_check(void)
 {
-	if (__builtin_expect(atomic_load_explicit(&driver_phase, memory_order_acquire) ==
-			     DRIVER_READY, 1))
-		return CUDA_SUCCESS;
-	return CUDA_ERROR_NOT_INITIALIZED;
+	int phase = atomic_load_explicit(&driver_phase, memory_order_acquire);
+
+	return phase == DRIVER_READY ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 /**
@@ -148,9 +148,9 @@ struct context_part {
  * CONTEXT_PART(streams, .order = 50, .begin = ..., .end = ...);
  * enters a part in the list that context.c walks, which the linker collects.
  */
-#define CONTEXT_PART(name, ...)                                                                    \
-	static const struct context_part context_part_##name = { __VA_ARGS__ };                    \
-	static const struct context_part *const context_part_entry_##name                         \
+#define CONTEXT_PART(name, ...)                                                 \
+	static const struct context_part context_part_##name = { __VA_ARGS__ }; \
+	static const struct context_part *const context_part_entry_##name       \
 		__attribute__((used, section("context_parts"))) = &context_part_##name
 
 /* The handle of the thread's current context, NULL if there is none. */

@@ -96,6 +96,6 @@ static inline void *handle_get_(enum handle_kind kind, uint64_t handle)
 }
 
 /* The calls, for handles that are pointers to the compiler and those that are numbers. */
-#define handle_new(type, kind, object)	  ((type)(uintptr_t)handle_new_(kind, object))
-#define handle_get(kind, handle)	  handle_get_(kind, (uint64_t)(uintptr_t)(handle))
-#define handle_remove(kind, handle)	  handle_remove_(kind, (uint64_t)(uintptr_t)(handle))
+#define handle_new(type, kind, object) ((type)(uintptr_t)handle_new_(kind, object))
+#define handle_get(kind, handle)       handle_get_(kind, (uint64_t)(uintptr_t)(handle))
+#define handle_remove(kind, handle)    handle_remove_(kind, (uint64_t)(uintptr_t)(handle))

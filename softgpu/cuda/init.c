@@ -84,10 +84,10 @@ static CUresult init_state(void)
 	state_close(driver.state);
 	driver.state = NULL;
 	driver_log("cannot use the shared state in %s: %s", driver.config.dir,
-		   r == STATE_E_FOREIGN ? "a file there is not ours" :
-		   r == STATE_E_BUSY	? "too many processes" :
-		   r < 0		? strerror(-r) :
-					  "forked");
+		   r == STATE_E_FOREIGN ? "a file there is not ours"
+		   : r == STATE_E_BUSY	? "too many processes"
+		   : r < 0		? strerror(-r)
+					: "forked");
 	if (r == STATE_E_FOREIGN)
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	if (r == STATE_E_BUSY)

@@ -74,8 +74,8 @@ CALL(cuCtxEnablePeerAccess, CUcontext peerContext, unsigned Flags)
 	if (ctx->device == peer->device)
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	bit = 1ull << peer->device->ordinal;
-	return atomic_fetch_or(&ctx->peers, bit) & bit ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED :
-							 CUDA_SUCCESS;
+	return atomic_fetch_or(&ctx->peers, bit) & bit ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+						       : CUDA_SUCCESS;
 }
 
 CALL(cuCtxDisablePeerAccess, CUcontext peerContext)
@@ -87,6 +87,6 @@ CALL(cuCtxDisablePeerAccess, CUcontext peerContext)
 	if (r != CUDA_SUCCESS)
 		return r;
 	bit = 1ull << peer->device->ordinal;
-	return atomic_fetch_and(&ctx->peers, ~bit) & bit ? CUDA_SUCCESS :
-							   CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	return atomic_fetch_and(&ctx->peers, ~bit) & bit ? CUDA_SUCCESS
+							 : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

@@ -26,7 +26,7 @@ static const struct entry {
 	unsigned char drivers;
 	const char *address;
 } entries[] = {
-#define ENTRY(name, base, version, stream, drivers)                                                \
+#define ENTRY(name, base, version, stream, drivers) \
 	{ #base, version, STREAM_##stream, DRIVERS_##drivers, stub_##name },
 #include "procaddr.inc"
 #undef ENTRY
@@ -84,8 +84,8 @@ static const struct entry *entry_find(const char *base, int version, bool per_th
 static CUresult look_up(const char *symbol, void **pfn, int version, cuuint64_t flags,
 			CUdriverProcAddressQueryResult *ret_status)
 {
-	const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM |
-				 CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	const cuuint64_t known =
+		CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	const struct entry *entry;
 
 	if (!symbol || !pfn || flags & ~known)

@@ -189,8 +189,8 @@ static void test_before_init(void)
 
 	check("nothing works before cuInit",
 	      impl_cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED && n == 7 &&
-	      impl_cuCtxSetCurrent(NULL) == CUDA_ERROR_NOT_INITIALIZED &&
-	      impl_cuCtxSynchronize() == CUDA_ERROR_NOT_INITIALIZED);
+		      impl_cuCtxSetCurrent(NULL) == CUDA_ERROR_NOT_INITIALIZED &&
+		      impl_cuCtxSynchronize() == CUDA_ERROR_NOT_INITIALIZED);
 	check("cuInit takes no flags", impl_cuInit(1) == CUDA_ERROR_INVALID_VALUE);
 	fail_open = STATE_E_FOREIGN;
 	check("cuInit: a foreign file", impl_cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
@@ -204,7 +204,7 @@ static void test_before_init(void)
 	check("cuInit again", impl_cuInit(0) == CUDA_SUCCESS);
 	check("two devices", impl_cuDeviceGetCount(&n) == CUDA_SUCCESS && n == 2);
 	check("there is no third", impl_cuDeviceGet(&n, 2) == CUDA_ERROR_INVALID_DEVICE &&
-	      impl_cuDeviceGet(&n, -1) == CUDA_ERROR_INVALID_DEVICE);
+					   impl_cuDeviceGet(&n, -1) == CUDA_ERROR_INVALID_DEVICE);
 }
 
 static void test_create(void)
@@ -216,46 +216,52 @@ static void test_create(void)
 	CUdevice device = 7;
 
 	check("no context at first", impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current &&
-	      impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT);
-	check("flags that contradict", impl_cuCtxCreate_v2(&a, CU_CTX_SCHED_SPIN |
-	      CU_CTX_SCHED_YIELD, 0) == CUDA_ERROR_INVALID_VALUE);
-	check("flags that do not exist", impl_cuCtxCreate_v2(&a, 0x100, 0) ==
-	      CUDA_ERROR_INVALID_VALUE);
-	check("a device that does not exist", impl_cuCtxCreate_v2(&a, 0, 2) ==
-	      CUDA_ERROR_INVALID_DEVICE);
+					     impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT);
+	check("flags that contradict",
+	      impl_cuCtxCreate_v2(&a, CU_CTX_SCHED_SPIN | CU_CTX_SCHED_YIELD, 0) ==
+		      CUDA_ERROR_INVALID_VALUE);
+	check("flags that do not exist",
+	      impl_cuCtxCreate_v2(&a, 0x100, 0) == CUDA_ERROR_INVALID_VALUE);
+	check("a device that does not exist",
+	      impl_cuCtxCreate_v2(&a, 0, 2) == CUDA_ERROR_INVALID_DEVICE);
 	check("nothing is held after refusals", nothing_is_held());
 
 	check("create", impl_cuCtxCreate_v2(&a, CU_CTX_SCHED_BLOCKING_SYNC, 1) == CUDA_SUCCESS);
 	check("costs 300 MiB", holds(1));
 	check("is current", impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == a);
 	check("on its device", impl_cuCtxGetDevice(&device) == CUDA_SUCCESS && device == 1);
-	check("with its flags", impl_cuCtxGetFlags(&flags) == CUDA_SUCCESS &&
-	      flags == CU_CTX_SCHED_BLOCKING_SYNC);
-	check("the first form makes an older one", impl_cuCtxCreate(&b, 0, 0) == CUDA_SUCCESS &&
-	      impl_cuCtxGetApiVersion(b, &version) == CUDA_SUCCESS && version == 3010 &&
-	      impl_cuCtxGetApiVersion(a, &version) == CUDA_SUCCESS && version == 3020);
+	check("with its flags",
+	      impl_cuCtxGetFlags(&flags) == CUDA_SUCCESS && flags == CU_CTX_SCHED_BLOCKING_SYNC);
+	check("the first form makes an older one",
+	      impl_cuCtxCreate(&b, 0, 0) == CUDA_SUCCESS &&
+		      impl_cuCtxGetApiVersion(b, &version) == CUDA_SUCCESS && version == 3010 &&
+		      impl_cuCtxGetApiVersion(a, &version) == CUDA_SUCCESS && version == 3020);
 	check("each has an id", impl_cuCtxGetId(a, &id_a) == CUDA_SUCCESS &&
-	      impl_cuCtxGetId(NULL, &id_b) == CUDA_SUCCESS && id_a && id_b && id_a != id_b);
+					impl_cuCtxGetId(NULL, &id_b) == CUDA_SUCCESS && id_a &&
+					id_b && id_a != id_b);
 	check("the device of one that is not current",
 	      impl_cuCtxGetDevice_v2(&device, a) == CUDA_SUCCESS && device == 1);
 	check("two hold twice as much", holds(2));
 	check("destroying the current one uncovers the other",
 	      impl_cuCtxDestroy_v2(b) == CUDA_SUCCESS &&
-	      impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == a);
-	check("a destroyed one is none", impl_cuCtxDestroy_v2(b) == CUDA_ERROR_INVALID_CONTEXT &&
-	      impl_cuCtxSetCurrent(b) == CUDA_ERROR_INVALID_CONTEXT &&
-	      impl_cuCtxGetId(b, &id_b) == CUDA_ERROR_INVALID_CONTEXT);
-	check("an address is none", impl_cuCtxDestroy_v2((CUcontext)&a) ==
-	      CUDA_ERROR_INVALID_CONTEXT);
-	check("nothing is held after the last", impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS &&
-	      nothing_is_held());
+		      impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == a);
+	check("a destroyed one is none",
+	      impl_cuCtxDestroy_v2(b) == CUDA_ERROR_INVALID_CONTEXT &&
+		      impl_cuCtxSetCurrent(b) == CUDA_ERROR_INVALID_CONTEXT &&
+		      impl_cuCtxGetId(b, &id_b) == CUDA_ERROR_INVALID_CONTEXT);
+	check("an address is none",
+	      impl_cuCtxDestroy_v2((CUcontext)&a) == CUDA_ERROR_INVALID_CONTEXT);
+	check("nothing is held after the last",
+	      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && nothing_is_held());
 
 	check("a share of the multiprocessors cannot be had",
 	      impl_cuCtxCreate_v3(&a, &affinity, 1, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
-	check("the third form without share", impl_cuCtxCreate_v3(&a, NULL, 0, 0, 0) ==
-	      CUDA_SUCCESS && impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS);
+	check("the third form without share",
+	      impl_cuCtxCreate_v3(&a, NULL, 0, 0, 0) == CUDA_SUCCESS &&
+		      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS);
 	check("the fourth form", impl_cuCtxCreate_v4(&a, NULL, 0, 0) == CUDA_SUCCESS &&
-	      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && nothing_is_held());
+					 impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS &&
+					 nothing_is_held());
 }
 
 static void test_failures(void)
@@ -263,21 +269,22 @@ static void test_failures(void)
 	CUcontext ctx = NULL;
 
 	fail_charge = STATE_E_FULL;
-	check("no memory on the device", impl_cuCtxCreate_v2(&ctx, 0, 0) ==
-	      CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held());
+	check("no memory on the device",
+	      impl_cuCtxCreate_v2(&ctx, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held());
 	fail_charge = 0;
 	fail_client = STATE_E_BUSY;
-	check("no place on the device", impl_cuCtxCreate_v2(&ctx, 0, 0) ==
-	      CUDA_ERROR_DEVICE_UNAVAILABLE && nothing_is_held());
+	check("no place on the device",
+	      impl_cuCtxCreate_v2(&ctx, 0, 0) == CUDA_ERROR_DEVICE_UNAVAILABLE &&
+		      nothing_is_held());
 	fail_client = 0;
 	memset(order, 0, sizeof(order));
 	fail_part = 1;
-	check("a part that cannot begin", impl_cuCtxCreate_v2(&ctx, 0, 0) ==
-	      CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held());
+	check("a part that cannot begin",
+	      impl_cuCtxCreate_v2(&ctx, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held());
 	fail_part = 0;
 	check("only those that had begun end", !strcmp(order, "ELe"));
-	check("nothing is current after failures", impl_cuCtxSynchronize() ==
-	      CUDA_ERROR_INVALID_CONTEXT && !ctx);
+	check("nothing is current after failures",
+	      impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT && !ctx);
 	memset(order, 0, sizeof(order));
 	impl_cuCtxCreate_v2(&ctx, 0, 0);
 	impl_cuCtxDestroy_v2(ctx);
@@ -294,22 +301,25 @@ static void test_stack(void)
 	check("pop gives the top", impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == b);
 	check("pop without a place for it", impl_cuCtxPopCurrent_v2(NULL) == CUDA_SUCCESS);
 	check("nothing is left", impl_cuCtxPopCurrent_v2(&top) == CUDA_ERROR_INVALID_CONTEXT);
-	check("NULL cannot be pushed", impl_cuCtxPushCurrent_v2(NULL) ==
-	      CUDA_ERROR_INVALID_CONTEXT);
+	check("NULL cannot be pushed",
+	      impl_cuCtxPushCurrent_v2(NULL) == CUDA_ERROR_INVALID_CONTEXT);
 	for (i = 0; i < 1000; i++)
 		impl_cuCtxPushCurrent_v2(i & 1 ? a : b);
 	for (i = 999; i >= 0; i--)
 		n_good += impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == (i & 1 ? a : b);
-	check("a thousand deep", n_good == 1000 && impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS &&
-	      !top);
+	check("a thousand deep",
+	      n_good == 1000 && impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && !top);
 	check("set on an empty stack", impl_cuCtxSetCurrent(a) == CUDA_SUCCESS &&
-	      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && top == a);
+					       impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS &&
+					       top == a);
 	impl_cuCtxPushCurrent_v2(a);
-	check("set replaces the top", impl_cuCtxSetCurrent(b) == CUDA_SUCCESS &&
-	      impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == b &&
-	      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && top == a);
+	check("set replaces the top",
+	      impl_cuCtxSetCurrent(b) == CUDA_SUCCESS &&
+		      impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == b &&
+		      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && top == a);
 	check("set to NULL takes it away", impl_cuCtxSetCurrent(NULL) == CUDA_SUCCESS &&
-	      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && !top);
+						   impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS &&
+						   !top);
 	impl_cuCtxDestroy_v2(a);
 	impl_cuCtxDestroy_v2(b);
 }
@@ -330,40 +340,46 @@ static void test_primary(void)
 	unsigned flags = 7;
 	int active = 7;
 
-	check("not active at first", impl_cuDevicePrimaryCtxGetState(0, &flags, &active) ==
-	      CUDA_SUCCESS && !flags && !active && nothing_is_held());
-	check("release without retain", impl_cuDevicePrimaryCtxRelease_v2(0) ==
-	      CUDA_ERROR_INVALID_CONTEXT);
-	check("flags before it is active", impl_cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD) ==
-	      CUDA_SUCCESS);
+	check("not active at first",
+	      impl_cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS && !flags &&
+		      !active && nothing_is_held());
+	check("release without retain",
+	      impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_ERROR_INVALID_CONTEXT);
+	check("flags before it is active",
+	      impl_cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD) == CUDA_SUCCESS);
 	fail_charge = STATE_E_FULL;
-	check("retain without memory", impl_cuDevicePrimaryCtxRetain(&first, 0) ==
-	      CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held());
+	check("retain without memory",
+	      impl_cuDevicePrimaryCtxRetain(&first, 0) == CUDA_ERROR_OUT_OF_MEMORY &&
+		      nothing_is_held());
 	fail_charge = 0;
 	check("retain twice", impl_cuDevicePrimaryCtxRetain(&first, 0) == CUDA_SUCCESS &&
-	      impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS && first == second);
+				      impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS &&
+				      first == second);
 	check("is one context", holds(1));
 	check("does not make it current", impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT);
-	check("active with its flags", impl_cuDevicePrimaryCtxGetState(0, &flags, &active) ==
-	      CUDA_SUCCESS && flags == CU_CTX_SCHED_YIELD && active);
+	check("active with its flags",
+	      impl_cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS &&
+		      flags == CU_CTX_SCHED_YIELD && active);
 	check("flags while active: only the second form",
 	      impl_cuDevicePrimaryCtxSetFlags(0, 0) == CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE &&
-	      impl_cuDevicePrimaryCtxSetFlags_v2(0, 0) == CUDA_SUCCESS);
+		      impl_cuDevicePrimaryCtxSetFlags_v2(0, 0) == CUDA_SUCCESS);
 	check("it cannot be destroyed", impl_cuCtxDestroy_v2(first) == CUDA_ERROR_INVALID_CONTEXT);
 	impl_cuCtxSetCurrent(first);
 	check("works", impl_cuCtxSynchronize() == CUDA_SUCCESS);
 	check("after the first release too", impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS &&
-	      impl_cuCtxSynchronize() == CUDA_SUCCESS);
+						     impl_cuCtxSynchronize() == CUDA_SUCCESS);
 	check("reset ends it", impl_cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS &&
-	      nothing_is_held() && impl_cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	check("and keeps the reference", impl_cuDevicePrimaryCtxRetain(&second, 0) ==
-	      CUDA_SUCCESS && second == first && holds(1) &&
-	      impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS && holds(1));
-	check("the last release ends it", impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS &&
-	      nothing_is_held());
-	check("set before retain, as the runtime does", impl_cuCtxSetCurrent(first) ==
-	      CUDA_SUCCESS && impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS &&
-	      impl_cuCtxSynchronize() == CUDA_SUCCESS);
+				       nothing_is_held() &&
+				       impl_cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	check("and keeps the reference",
+	      impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS && second == first &&
+		      holds(1) && impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS && holds(1));
+	check("the last release ends it",
+	      impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS && nothing_is_held());
+	check("set before retain, as the runtime does",
+	      impl_cuCtxSetCurrent(first) == CUDA_SUCCESS &&
+		      impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS &&
+		      impl_cuCtxSynchronize() == CUDA_SUCCESS);
 	impl_cuDevicePrimaryCtxRelease_v2(0);
 	impl_cuCtxSetCurrent(NULL);
 }
@@ -380,17 +396,18 @@ static void test_sticky_error(void)
 	context_current(&failed);
 	context_fail(failed, CUDA_ERROR_ILLEGAL_ADDRESS);
 	context_fail(failed, CUDA_ERROR_ASSERT);
-	check("the first fault stays", impl_cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS &&
-	      impl_cuCtxGetFlags(&flags) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	check("the first fault stays",
+	      impl_cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS &&
+		      impl_cuCtxGetFlags(&flags) == CUDA_ERROR_ILLEGAL_ADDRESS);
 	check("it still tells its device", impl_cuCtxGetDevice(&device) == CUDA_SUCCESS);
 	impl_cuCtxSetCurrent(b);
 	check("another context works", impl_cuCtxSynchronize() == CUDA_SUCCESS);
 	n_aborts = 0;
-	check("a failed one can be destroyed", impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS &&
-	      n_aborts == 1 && holds(1));
+	check("a failed one can be destroyed",
+	      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && n_aborts == 1 && holds(1));
 	fail_synchronize = CUDA_ERROR_LAUNCH_FAILED;
-	check("an error while waiting is told", impl_cuCtxSynchronize() ==
-	      CUDA_ERROR_LAUNCH_FAILED);
+	check("an error while waiting is told",
+	      impl_cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED);
 	fail_synchronize = CUDA_SUCCESS;
 	impl_cuCtxDestroy_v2(b);
 	check("nothing is held", nothing_is_held());
@@ -402,22 +419,25 @@ static void test_limits(void)
 	size_t value = 0;
 
 	impl_cuCtxCreate_v2(&ctx, 0, 0);
-	check("defaults", impl_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS &&
-	      value == 1024 && impl_cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE) ==
-	      CUDA_SUCCESS && value == 8 << 20);
-	check("set and get", impl_cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 12345) == CUDA_SUCCESS &&
-	      impl_cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE) == CUDA_SUCCESS &&
-	      value == 12345);
-	check("a stack is rounded up", impl_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1025) ==
-	      CUDA_SUCCESS && impl_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS &&
-	      value == 1040);
-	check("a heap beyond the device", impl_cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, SIZE_MAX) ==
-	      CUDA_ERROR_OUT_OF_MEMORY);
-	check("a limit that devices lack", impl_cuCtxGetLimit(&value, CU_LIMIT_CIG_ENABLED) ==
-	      CUDA_ERROR_UNSUPPORTED_LIMIT);
-	check("no limit at all", impl_cuCtxGetLimit(&value, CU_LIMIT_MAX) ==
-	      CUDA_ERROR_INVALID_VALUE && impl_cuCtxGetLimit(&value, -1) ==
-	      CUDA_ERROR_INVALID_VALUE);
+	check("defaults",
+	      impl_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS && value == 1024 &&
+		      impl_cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE) == CUDA_SUCCESS &&
+		      value == 8 << 20);
+	check("set and get",
+	      impl_cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 12345) == CUDA_SUCCESS &&
+		      impl_cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE) == CUDA_SUCCESS &&
+		      value == 12345);
+	check("a stack is rounded up",
+	      impl_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1025) == CUDA_SUCCESS &&
+		      impl_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS &&
+		      value == 1040);
+	check("a heap beyond the device",
+	      impl_cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, SIZE_MAX) == CUDA_ERROR_OUT_OF_MEMORY);
+	check("a limit that devices lack",
+	      impl_cuCtxGetLimit(&value, CU_LIMIT_CIG_ENABLED) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+	check("no limit at all",
+	      impl_cuCtxGetLimit(&value, CU_LIMIT_MAX) == CUDA_ERROR_INVALID_VALUE &&
+		      impl_cuCtxGetLimit(&value, -1) == CUDA_ERROR_INVALID_VALUE);
 	impl_cuCtxDestroy_v2(ctx);
 }
 
@@ -431,19 +451,19 @@ static void test_peers(void)
 	impl_cuCtxCreate_v2(&a, 0, 0);
 	context_current(&ctx);
 	check("no access at first", context_reaches(ctx, &driver.devices[0]) &&
-	      !context_reaches(ctx, &driver.devices[1]));
+					    !context_reaches(ctx, &driver.devices[1]));
 	check("enable", impl_cuCtxEnablePeerAccess(b, 0) == CUDA_SUCCESS &&
-	      context_reaches(ctx, &driver.devices[1]));
-	check("enable twice", impl_cuCtxEnablePeerAccess(b, 0) ==
-	      CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+				context_reaches(ctx, &driver.devices[1]));
+	check("enable twice",
+	      impl_cuCtxEnablePeerAccess(b, 0) == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 	check("enable with flags", impl_cuCtxEnablePeerAccess(b, 1) == CUDA_ERROR_INVALID_VALUE);
 	check("enable to itself", impl_cuCtxEnablePeerAccess(a, 0) == CUDA_ERROR_INVALID_CONTEXT);
-	check("enable on the same device", impl_cuCtxEnablePeerAccess(c, 0) ==
-	      CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+	check("enable on the same device",
+	      impl_cuCtxEnablePeerAccess(c, 0) == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 	check("disable", impl_cuCtxDisablePeerAccess(b) == CUDA_SUCCESS &&
-	      !context_reaches(ctx, &driver.devices[1]));
-	check("disable twice", impl_cuCtxDisablePeerAccess(b) ==
-	      CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+				 !context_reaches(ctx, &driver.devices[1]));
+	check("disable twice",
+	      impl_cuCtxDisablePeerAccess(b) == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 	impl_cuCtxDestroy_v2(a);
 	impl_cuCtxDestroy_v2(b);
 	impl_cuCtxDestroy_v2(c);
@@ -482,10 +502,11 @@ static void test_threads(void)
 	impl_cuCtxCreate_v2(&ctx, 0, 0);
 	pthread_create(&threads[0], NULL, destroy_elsewhere, ctx);
 	pthread_join(threads[0], &result);
-	check("destroyed by another thread, calls here tell", !result &&
-	      impl_cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	check("destroyed by another thread, calls here tell",
+	      !result && impl_cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	check("it is still current", impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
-	      current == ctx && impl_cuCtxSetCurrent(NULL) == CUDA_SUCCESS);
+					     current == ctx &&
+					     impl_cuCtxSetCurrent(NULL) == CUDA_SUCCESS);
 	for (i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, churn, NULL);
 	for (i = 0; i < 4; i++) {

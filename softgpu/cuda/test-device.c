@@ -91,14 +91,14 @@ static void all_attributes(void)
 	check("every attribute is answered", n_refused == 0);
 	check("0 and those to come are none",
 	      cuDeviceGetAttribute(&value, 0, 0) == CUDA_ERROR_INVALID_VALUE &&
-	      cuDeviceGetAttribute(&value, -1, 0) == CUDA_ERROR_INVALID_VALUE &&
-	      cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX, 0) == CUDA_ERROR_INVALID_VALUE);
-	check("no place for the answer",
-	      cuDeviceGetAttribute(NULL, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0) ==
-	      CUDA_ERROR_INVALID_VALUE);
+		      cuDeviceGetAttribute(&value, -1, 0) == CUDA_ERROR_INVALID_VALUE &&
+		      cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX, 0) ==
+			      CUDA_ERROR_INVALID_VALUE);
+	check("no place for the answer", cuDeviceGetAttribute(NULL, CU_DEVICE_ATTRIBUTE_WARP_SIZE,
+							      0) == CUDA_ERROR_INVALID_VALUE);
 	check("of a device that does not exist",
 	      cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 2) ==
-	      CUDA_ERROR_INVALID_DEVICE);
+		      CUDA_ERROR_INVALID_DEVICE);
 }
 
 static void default_device(void)
@@ -114,19 +114,22 @@ static void default_device(void)
 	      cuDeviceTotalMem(&total32, 0) == CUDA_SUCCESS && total32 == UINT32_MAX);
 	check("compute capability 8.0",
 	      cuDeviceComputeCapability(&major, &minor, 0) == CUDA_SUCCESS && major == 8 &&
-	      minor == 0);
+		      minor == 0);
 	check("the same as attributes",
 	      attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 8 &&
-	      attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == 0);
+		      attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == 0);
 	check("108 multiprocessors", attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) == 108);
 	check("of 2,048 threads and 164 KiB",
 	      attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) == 2048 &&
-	      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) == 164 << 10 &&
-	      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) == 163 << 10);
-	check("properties agree", cuDeviceGetProperties(&properties, 0) == CUDA_SUCCESS &&
-	      properties.maxThreadsPerBlock == 1024 && properties.maxThreadsDim[2] == 64 &&
-	      properties.SIMDWidth == 32 && properties.clockRate ==
-	      attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE));
+		      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) ==
+			      164 << 10 &&
+		      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) ==
+			      163 << 10);
+	check("properties agree",
+	      cuDeviceGetProperties(&properties, 0) == CUDA_SUCCESS &&
+		      properties.maxThreadsPerBlock == 1024 && properties.maxThreadsDim[2] == 64 &&
+		      properties.SIMDWidth == 32 &&
+		      properties.clockRate == attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE));
 }
 
 static void names(void)
@@ -137,19 +140,20 @@ static void names(void)
 
 	cuInit(0);
 	check("the name", cuDeviceGetName(name, sizeof(name), 0) == CUDA_SUCCESS &&
-	      !strcmp(name, "SoftGPU 80GB"));
+				  !strcmp(name, "SoftGPU 80GB"));
 	check("as much of it as there is room for",
 	      cuDeviceGetName(name, 5, 0) == CUDA_SUCCESS && !strcmp(name, "Soft"));
 	check("no room at all", cuDeviceGetName(name, 0, 0) == CUDA_ERROR_INVALID_VALUE &&
-	      cuDeviceGetName(NULL, 5, 0) == CUDA_ERROR_INVALID_VALUE);
+					cuDeviceGetName(NULL, 5, 0) == CUDA_ERROR_INVALID_VALUE);
 	check("the UUIDs differ", cuDeviceGetUuid(&uuid, 0) == CUDA_SUCCESS &&
-	      cuDeviceGetUuid(&second, 1) == CUDA_SUCCESS &&
-	      memcmp(&uuid, &second, sizeof(uuid)) != 0);
+					  cuDeviceGetUuid(&second, 1) == CUDA_SUCCESS &&
+					  memcmp(&uuid, &second, sizeof(uuid)) != 0);
 	check("both forms tell the same", cuDeviceGetUuid_v2(&second, 0) == CUDA_SUCCESS &&
-	      !memcmp(&uuid, &second, sizeof(uuid)));
+						  !memcmp(&uuid, &second, sizeof(uuid)));
 	check("there are no LUIDs", cuDeviceGetLuid(luid, &mask, 0) == CUDA_ERROR_NOT_SUPPORTED);
-	check("a PCI id needs 13 bytes", cuDeviceGetPCIBusId(bus, 12, 0) ==
-	      CUDA_ERROR_INVALID_VALUE && cuDeviceGetPCIBusId(bus, 13, 0) == CUDA_SUCCESS);
+	check("a PCI id needs 13 bytes",
+	      cuDeviceGetPCIBusId(bus, 12, 0) == CUDA_ERROR_INVALID_VALUE &&
+		      cuDeviceGetPCIBusId(bus, 13, 0) == CUDA_SUCCESS);
 }
 
 static void pci(void)
@@ -160,18 +164,19 @@ static void pci(void)
 	setenv("SOFTGPU_PCI", "0001:af:1c.0,0000:17:00.0", 1);
 	cuInit(0);
 	check("told in capitals", cuDeviceGetPCIBusId(id, sizeof(id), 0) == CUDA_SUCCESS &&
-	      !strcmp(id, "0001:AF:1C.0"));
+					  !strcmp(id, "0001:AF:1C.0"));
 	check("found as told", cuDeviceGetByPCIBusId(&device, id) == CUDA_SUCCESS && device == 0);
-	check("found without function", cuDeviceGetByPCIBusId(&device, "0:17:0") == CUDA_SUCCESS &&
-	      device == 1);
-	check("found without domain", cuDeviceGetByPCIBusId(&device, "17:00.0") == CUDA_SUCCESS &&
-	      device == 1);
-	check("nothing there", cuDeviceGetByPCIBusId(&device, "0000:18:00.0") ==
-	      CUDA_ERROR_INVALID_DEVICE);
-	check("no PCI id", cuDeviceGetByPCIBusId(&device, "banana") == CUDA_ERROR_INVALID_VALUE &&
-	      cuDeviceGetByPCIBusId(&device, "17:00.0x") == CUDA_ERROR_INVALID_VALUE &&
-	      cuDeviceGetByPCIBusId(&device, "") == CUDA_ERROR_INVALID_VALUE &&
-	      cuDeviceGetByPCIBusId(&device, NULL) == CUDA_ERROR_INVALID_VALUE);
+	check("found without function",
+	      cuDeviceGetByPCIBusId(&device, "0:17:0") == CUDA_SUCCESS && device == 1);
+	check("found without domain",
+	      cuDeviceGetByPCIBusId(&device, "17:00.0") == CUDA_SUCCESS && device == 1);
+	check("nothing there",
+	      cuDeviceGetByPCIBusId(&device, "0000:18:00.0") == CUDA_ERROR_INVALID_DEVICE);
+	check("no PCI id",
+	      cuDeviceGetByPCIBusId(&device, "banana") == CUDA_ERROR_INVALID_VALUE &&
+		      cuDeviceGetByPCIBusId(&device, "17:00.0x") == CUDA_ERROR_INVALID_VALUE &&
+		      cuDeviceGetByPCIBusId(&device, "") == CUDA_ERROR_INVALID_VALUE &&
+		      cuDeviceGetByPCIBusId(&device, NULL) == CUDA_ERROR_INVALID_VALUE);
 }
 
 static void configured(void)
@@ -183,17 +188,17 @@ static void configured(void)
 	setenv("SOFTGPU_MEMORY", "16G,24G", 1);
 	setenv("SOFTGPU_COMPUTE", "8.6", 1);
 	setenv("SOFTGPU_CUDA", "12.4", 1);
-	check("the version before cuInit", cuDriverGetVersion(&version) == CUDA_SUCCESS &&
-	      version == 12040);
+	check("the version before cuInit",
+	      cuDriverGetVersion(&version) == CUDA_SUCCESS && version == 12040);
 	cuInit(0);
 	check("three devices", cuDeviceGetCount(&n) == CUDA_SUCCESS && n == 3);
-	check("the last setting is for the rest", cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS &&
-	      total == 16ull << 30 && cuDeviceTotalMem_v2(&total, 2) == CUDA_SUCCESS &&
-	      total == 24ull << 30);
+	check("the last setting is for the rest",
+	      cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS && total == 16ull << 30 &&
+		      cuDeviceTotalMem_v2(&total, 2) == CUDA_SUCCESS && total == 24ull << 30);
 	check("attributes follow the capability",
 	      attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) == 1536 &&
-	      attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) == 16 &&
-	      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) == 99 << 10);
+		      attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) == 16 &&
+		      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) == 99 << 10);
 }
 
 static void visible(void)
@@ -206,8 +211,8 @@ static void visible(void)
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
 	cuInit(0);
 	check("one is visible", cuDeviceGetCount(&n) == CUDA_SUCCESS && n == 1);
-	check("the second, as 0", cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS &&
-	      total == 24ull << 30);
+	check("the second, as 0",
+	      cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS && total == 24ull << 30);
 	check("there is no 1", cuDeviceGet(&device, 1) == CUDA_ERROR_INVALID_DEVICE);
 }
 
@@ -217,7 +222,8 @@ static void none_visible(void)
 
 	setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
 	check("none is visible", cuInit(0) == CUDA_ERROR_NO_DEVICE &&
-	      cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED && n == 7);
+					 cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED &&
+					 n == 7);
 }
 
 static void bad_configuration(void)
@@ -231,9 +237,9 @@ static void errors(void)
 	const char *text = NULL;
 
 	check("names", cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text) == CUDA_SUCCESS &&
-	      !strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+			       !strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
 	check("texts", cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text) == CUDA_SUCCESS &&
-	      !strcmp(text, "out of memory"));
+			       !strcmp(text, "out of memory"));
 	check("of no error", cuGetErrorName(12345, &text) == CUDA_ERROR_INVALID_VALUE && !text);
 	check("nowhere to put it", cuGetErrorName(CUDA_SUCCESS, NULL) == CUDA_ERROR_INVALID_VALUE);
 }

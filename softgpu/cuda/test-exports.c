@@ -116,9 +116,9 @@ static const struct call *expected(const char *base, int version, bool per_threa
 		if (calls[i].version <= version && (!best || best->version < calls[i].version))
 			best = &calls[i];
 	}
-	*ret_status = best   ? CU_GET_PROC_ADDRESS_SUCCESS :
-		      exists ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT :
-			       CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	*ret_status = best     ? CU_GET_PROC_ADDRESS_SUCCESS
+		      : exists ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+			       : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	return best;
 }
 
@@ -141,12 +141,12 @@ static bool answers_as_expected(const char *base, int version, cuuint64_t flags)
 
 static void check_look_up(void)
 {
-	static const int versions[] = { 0,     2000,  2010,  2020,  2030,  3000,  3010,	 3020,
-					4000,  4010,  5000,  5050,  6000,  6050,  7000,	 7050,
-					8000,  9000,  9010,  9020,  10000, 10010, 10020, 11000,
-					11010, 11020, 11030, 11040, 11060, 11070, 11080, 12000,
-					12010, 12020, 12030, 12040, 12050, 12060, 12080, 12090,
-					13000, 99999 };
+	static const int versions[] = { 0,     2000,  2010,  2020,  2030,  3000,  3010,
+					3020,  4000,  4010,  5000,  5050,  6000,  6050,
+					7000,  7050,  8000,  9000,  9010,  9020,  10000,
+					10010, 10020, 11000, 11010, 11020, 11030, 11040,
+					11060, 11070, 11080, 12000, 12010, 12020, 12030,
+					12040, 12050, 12060, 12080, 12090, 13000, 99999 };
 	int n_wrong = 0, i;
 	cuuint64_t flags;
 	size_t v;
@@ -174,7 +174,7 @@ static void check_odd_requests(void)
 	address = &n_failed;
 	check("an unknown flag is an error and changes nothing",
 	      look_up("cuMemAlloc", &address, 13000, 4, &status) == CUDA_ERROR_INVALID_VALUE &&
-	      address == &n_failed);
+		      address == &n_failed);
 	check("no status is wanted", look_up("cuMemAlloc", &address, 13000, 0, NULL) == 0);
 	check("no name", look_up(NULL, &address, 13000, 0, &status) == CUDA_ERROR_INVALID_VALUE);
 	check("no place", look_up("cuInit", NULL, 13000, 0, &status) == CUDA_ERROR_INVALID_VALUE);
@@ -183,8 +183,8 @@ static void check_odd_requests(void)
 	address = &n_failed;
 	check("the first form: what is not there is an error",
 	      first("cuMemAlloc_v2", &address, 12000, 0) == CUDA_ERROR_NOT_FOUND &&
-	      first("cuMemAllocAsync", &address, 4000, 0) == CUDA_ERROR_NOT_FOUND &&
-	      address == &n_failed);
+		      first("cuMemAllocAsync", &address, 4000, 0) == CUDA_ERROR_NOT_FOUND &&
+		      address == &n_failed);
 	check("the first form: what is there",
 	      first("cuMemAlloc", &address, 4000, 0) == CUDA_SUCCESS && address != &n_failed);
 }
@@ -195,8 +195,8 @@ static void check_version(void)
 	int version = 0;
 
 	look_up("cuDriverGetVersion", (void **)&get_version, 13000, 0, NULL);
-	check("tells its version", get_version && get_version(&version) == CUDA_SUCCESS &&
-	      version == kind->version);
+	check("tells its version",
+	      get_version && get_version(&version) == CUDA_SUCCESS && version == kind->version);
 }
 
 static void check_export_tables(void)

@@ -49,9 +49,9 @@ int main(void)
 	stream = handle_new(CUstream, HANDLE_STREAM, &object);
 	check("a handle finds its object", handle_get(HANDLE_STREAM, stream) == &object);
 	check("not as another kind", !handle_get(HANDLE_EVENT, stream));
-	check("NULL, 1 and 2 are no handles", !handle_get(HANDLE_STREAM, NULL) &&
-	      !handle_get(HANDLE_STREAM, CU_STREAM_LEGACY) &&
-	      !handle_get(HANDLE_STREAM, CU_STREAM_PER_THREAD));
+	check("NULL, 1 and 2 are no handles",
+	      !handle_get(HANDLE_STREAM, NULL) && !handle_get(HANDLE_STREAM, CU_STREAM_LEGACY) &&
+		      !handle_get(HANDLE_STREAM, CU_STREAM_PER_THREAD));
 	check("an address is none", !handle_get(HANDLE_STREAM, (CUstream)&object));
 	check("all bits set is none", !handle_get(HANDLE_STREAM, (CUstream)UINTPTR_MAX));
 	check("it can be removed", handle_remove(HANDLE_STREAM, stream) == &object);

@@ -98,8 +98,8 @@ static int entry_uuid(const struct entry *entry, const struct softgpu_device_con
 	return found;
 }
 
-unsigned visible_devices(const struct softgpu_device_config *devices, unsigned n,
-			 const char *order, const char *visible, unsigned ret[SOFTGPU_DEVICES_MAX])
+unsigned visible_devices(const struct softgpu_device_config *devices, unsigned n, const char *order,
+			 const char *visible, unsigned ret[SOFTGPU_DEVICES_MAX])
 {
 	unsigned sorted[SOFTGPU_DEVICES_MAX], n_ret = 0;
 	bool taken[SOFTGPU_DEVICES_MAX] = { false };

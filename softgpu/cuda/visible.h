@@ -22,6 +22,5 @@
  *
  * Return: how many are visible.
  */
-unsigned visible_devices(const struct softgpu_device_config *devices, unsigned n,
-			 const char *order, const char *visible,
-			 unsigned ret[SOFTGPU_DEVICES_MAX]);
+unsigned visible_devices(const struct softgpu_device_config *devices, unsigned n, const char *order,
+			 const char *visible, unsigned ret[SOFTGPU_DEVICES_MAX]);

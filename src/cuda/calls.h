@@ -67,8 +67,8 @@ enum call_group {
 /* The role of an argument. A role with 32 is four bytes wide where its namesake has eight. */
 enum call_argument {
 	ARG_NONE,
-	ARG_SIZE,			/* bytes of memory */
-	ARG_SIZE32,			/* the same, 4 bytes wide */
+	ARG_SIZE,   /* bytes of memory */
+	ARG_SIZE32, /* the same, 4 bytes wide */
 	ARG_WIDTH,
 	ARG_WIDTH32,
 	ARG_HEIGHT,
@@ -76,17 +76,17 @@ enum call_argument {
 	ARG_PITCH,
 	ARG_OUT_PITCH,
 	ARG_OUT_PITCH32,
-	ARG_ADDRESS,			/* a device address, or one of either kind */
-	ARG_ADDRESS32,			/* the same, 4 bytes wide */
-	ARG_OUT_ADDRESS,		/* where the device address is stored */
-	ARG_OUT_ADDRESS32,		/* the same, 4 bytes wide */
-	ARG_HOST_ADDRESS,		/* a host address */
-	ARG_OUT_HOST_ADDRESS,		/* where a host address is stored */
-	ARG_PHYSICAL,			/* a handle of physical memory */
+	ARG_ADDRESS,	      /* a device address, or one of either kind */
+	ARG_ADDRESS32,	      /* the same, 4 bytes wide */
+	ARG_OUT_ADDRESS,      /* where the device address is stored */
+	ARG_OUT_ADDRESS32,    /* the same, 4 bytes wide */
+	ARG_HOST_ADDRESS,     /* a host address */
+	ARG_OUT_HOST_ADDRESS, /* where a host address is stored */
+	ARG_PHYSICAL,	      /* a handle of physical memory */
 	ARG_OUT_PHYSICAL,
-	ARG_OUT_FREE,			/* where the free size is stored, 8 bytes */
+	ARG_OUT_FREE, /* where the free size is stored, 8 bytes */
 	ARG_OUT_FREE32,
-	ARG_OUT_TOTAL,			/* where the size of the device is stored, 8 bytes */
+	ARG_OUT_TOTAL, /* where the size of the device is stored, 8 bytes */
 	ARG_OUT_TOTAL32,
 	ARG_DEVICE,
 	ARG_OUT_DEVICE,
@@ -97,21 +97,21 @@ enum call_argument {
 	ARG_POOL,
 	ARG_OUT_POOL,
 	ARG_OUT_ARRAY,
-	ARG_IN,				/* what the call reads */
-	ARG_OUT,			/* what the call writes */
+	ARG_IN,	 /* what the call reads */
+	ARG_OUT, /* what the call writes */
 	ARG_ARRAY,
-	ARG_VALUE,			/* a number */
-	ARG_BUFFER,			/* untyped; another argument tells what it is */
+	ARG_VALUE,  /* a number */
+	ARG_BUFFER, /* untyped; another argument tells what it is */
 	ARG_FLAGS,
 	ARG_COUNT,
 	ARG_GREEN_CONTEXT,
 	ARG_EVENT,
 	ARG_EXTERNAL_MEMORY,
 	ARG_EXTERNAL_SEMAPHORE,
-	ARG_INOUT,			/* what it reads and writes */
+	ARG_INOUT, /* what it reads and writes */
 	ARG_STRING,
 	ARG_CALLBACK,
-	ARG_USER_DATA,			/* handed on to a callback */
+	ARG_USER_DATA, /* handed on to a callback */
 	ARG_GRAPHICS_RESOURCE,
 	ARG_OUT_EVENT,
 	ARG_OUT_MIPMAPPED_ARRAY,
@@ -119,7 +119,7 @@ enum call_argument {
 	ARG_OUT_MODULE,
 	ARG_OUT_GRAPH_NODE,
 	ARG_GRAPH,
-	ARG_COPY,			/* a structure that describes a copy */
+	ARG_COPY, /* a structure that describes a copy */
 	ARG_GRAPH_NODE,
 	ARG_OUT_GRAPH,
 	ARG_GRAPH_EXEC,
@@ -133,7 +133,7 @@ enum call_argument {
 	ARG_OUT_LIBRARY,
 	ARG_GRID,
 	ARG_BLOCK,
-	ARG_SHARED_SIZE,		/* bytes of shared memory */
+	ARG_SHARED_SIZE, /* bytes of shared memory */
 	ARG_OUT_KERNEL,
 	ARG_LIBRARY,
 	ARG_LINK,

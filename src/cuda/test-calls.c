@@ -85,8 +85,9 @@ int main(void)
 	check("cuMemAllocFromPoolAsync: pool third",
 	      argument("cuMemAllocFromPoolAsync", ARG_POOL) == 2);
 	check("cuLaunchKernel: stream ninth", argument("cuLaunchKernel", ARG_STREAM) == 8);
-	check("cuMemGetInfo_v2: free, total", argument("cuMemGetInfo_v2", ARG_OUT_FREE) == 0 &&
-	      argument("cuMemGetInfo_v2", ARG_OUT_TOTAL) == 1);
+	check("cuMemGetInfo_v2: free, total",
+	      argument("cuMemGetInfo_v2", ARG_OUT_FREE) == 0 &&
+		      argument("cuMemGetInfo_v2", ARG_OUT_TOTAL) == 1);
 	check("an unknown name is not found", !call_find("cuMemAlloc_v9"));
 	return n_failed != 0;
 }
