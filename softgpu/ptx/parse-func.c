@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "softgpu/ptx/parse.h"
+#include "softgpu/ptx/share.h"
 
 /* Parameters of one list while they are read. */
 struct params {
@@ -338,9 +339,10 @@ static void body_keep(struct parser *p)
 	f->operands = arena_copy(p->arena, p->operands, p->n_operands * sizeof(*p->operands));
 	f->n_tables = p->n_tables;
 	f->tables = arena_copy(p->arena, p->tables, p->n_tables * sizeof(*p->tables));
-	if (!f->insns || !f->operands || !f->tables)
-		parse_no_memory(p);
 	f->defined = true;
+	if (!f->insns || !f->operands || !f->tables ||
+	    registers_share(f, &p->protos[f->proto]) < 0)
+		parse_no_memory(p);
 }
 
 /* A function's head as it is read. */
@@ -380,7 +382,8 @@ static void parse_defined(struct parser *p, struct ptx_function *f, struct head 
 		if (!p->error && p->n_pending)
 			parse_fail(p, p->pending[0].line, "there is no label '%.40s'",
 				   p->pending[0].name->text);
-		body_keep(p);
+		if (!p->error)
+			body_keep(p);
 	}
 	p->func = NULL;
 }

@@ -308,6 +308,12 @@ static void skip_bank(struct parser *p)
 	parse_words(p);
 }
 
+static bool uses_carry(const struct ptx_insn *insn)
+{
+	return insn->flags & PTX_F_CC || insn->op == PTX_OP_ADDC || insn->op == PTX_OP_SUBC ||
+	       insn->op == PTX_OP_MADC;
+}
+
 /* "ld.param.f32 %f1, [x];" up to the ";" */
 static void parse_plain(struct parser *p)
 {
@@ -321,6 +327,8 @@ static void parse_plain(struct parser *p)
 			   insn_name(p));
 		return;
 	}
+	if (uses_carry(&p->insn) && p->func->carry == UINT32_MAX)
+		p->func->carry = register_new(p, PTX_CLASS_P);
 	parse_operands(p);
 	check_words(p);
 	if (p->error)

@@ -77,9 +77,12 @@ enum ptx_sreg {
 };
 
 /*
- * Registers are numbered per class, from 0, and only those that the text mentions are. 8-bit
- * registers are of class H; the bits above the type's width are of no meaning to instructions on
- * narrower types.
+ * Registers are numbered per class, from 0. Those of the text that never hold values at the same
+ * time have one number, so that few of them fill a cache; that is right for each thread by itself,
+ * so who runs many at once must not write a result for threads that do not take part. 8-bit
+ * registers are of class H. An integer loaded or converted into a register wider than its type is
+ * extended by its sign, or by zeros, to all of the register; of a wider source only the type's bits
+ * count.
  */
 enum ptx_class {
 	PTX_CLASS_P, /* predicates */
