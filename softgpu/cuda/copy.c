@@ -398,6 +398,12 @@ COPY(cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t bytes), (dst, src, byte
 COPY_ASYNC(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream),
 	   (dst, src, bytes, stream), LINE_UNIFIED)
 
+CUresult copy_line(CUstream stream, enum stream_default dflt, CUdeviceptr dst, CUdeviceptr src,
+		   size_t bytes)
+{
+	return copy_later(stream, dflt, LINE_UNIFIED);
+}
+
 COPY(cuMemcpyHtoD_v2, (CUdeviceptr dst, const void *src, size_t bytes), (dst, src, bytes),
      LINE_HTOD)
 COPY_OLD(cuMemcpyHtoD, (CUdeviceptr_v1 dst, const void *src, unsigned bytes), LINE_HTOD)

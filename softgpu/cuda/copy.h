@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What graphs have to know of copies and sets, beside their work classes (stream.h). */
+/* What graphs and batches have to know of copies and sets, beside their work classes (stream.h). */
 #pragma once
 
+#include "softgpu/cuda/stream.h"
 #include "src/cuda/cuda_abi.h"
 
 /**
@@ -14,3 +15,7 @@ CUresult copy_check(const CUDA_MEMCPY3D *copy);
 
 /** set_check() - the same for a set */
 CUresult set_check(const CUDA_MEMSET_NODE_PARAMS *set);
+
+/** copy_line() - cuMemcpyAsync(): @bytes from anywhere to anywhere */
+CUresult copy_line(CUstream stream, enum stream_default dflt, CUdeviceptr dst, CUdeviceptr src,
+		   size_t bytes);

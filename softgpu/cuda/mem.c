@@ -13,7 +13,9 @@
 #define PITCH_ALIGN 512ULL
 
 /* What cuMemFree() takes. */
-#define FREEABLE (1U << MEMORY_DEVICE | 1U << MEMORY_MANAGED | 1U << MEMORY_POOL)
+#define FREEABLE                                                                                   \
+	(1U << MEMORY_DEVICE | 1U << MEMORY_MANAGED | 1U << MEMORY_POOL |                          \
+	 1U << MEMORY_POOL_IMPORT)
 
 CALL(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes)
 {
@@ -191,7 +193,7 @@ CALL(cuMemFree_v2, CUdeviceptr dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 
 	/* What it has waited for may have failed; the memory is gone all the same. */
-	r = memory_quiesce(memory);
+	r = memory->ctx ? memory_quiesce(memory) : context_synchronize(ctx);
 	memory->end(memory);
 	return r;
 }

@@ -226,7 +226,7 @@ static bool check_from(uint64_t addr, uint64_t bytes)
 		return false;
 
 	while ((memory = memory_find(addr))) {
-		if (memory_kind(memory) == MEMORY_ARRAY)
+		if (memory_kind(memory) == MEMORY_ARRAY || memory->is_freed)
 			return false;
 		if (memory_kind(memory) == MEMORY_VIRTUAL &&
 		    !space_ok(addr, /* size= */ 1, /* write= */ false))

@@ -26,7 +26,8 @@ enum memory_kind {
 	MEMORY_HOST,		/* cuMemHostAlloc */
 	MEMORY_REGISTERED,	/* cuMemHostRegister */
 	MEMORY_VIRTUAL,		/* cuMemMap */
-	MEMORY_IMPORT,		/* cuIpcOpenMemHandle, cuMemPoolImportPointer */
+	MEMORY_IMPORT,		/* cuIpcOpenMemHandle */
+	MEMORY_POOL_IMPORT,	/* cuMemPoolImportPointer */
 };
 
 /**

@@ -420,6 +420,13 @@ bool vram_contains(const struct vram *vram, uint64_t addr)
 	return addr - vram->base < vram->n_blocks << SPACE_BLOCK_SHIFT;
 }
 
+uint64_t vram_span(uint64_t size)
+{
+	uint64_t unit = size <= SMALL_MAX ? SPACE_SLOT_SIZE : SPACE_BLOCK_SIZE;
+
+	return (size + unit - 1) & ~(unit - 1);
+}
+
 /* Setting up */
 
 static int file_make(const char *name, uint64_t size)

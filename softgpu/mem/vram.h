@@ -104,3 +104,6 @@ uint64_t vram_offset(const struct vram_range *range);
 
 /** vram_contains() - is this address in its section, allocated or not? */
 bool vram_contains(const struct vram *vram, uint64_t addr);
+
+/** vram_span() - what an allocation of @size bytes has of address space; 0 if that is no number */
+uint64_t vram_span(uint64_t size);
