@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/cgroup.h"
+
+#include "base/file.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <mntent.h>
+#include <sys/stat.h>
+
+int cgroup_mount(char **ret)
+{
+	FILE *f = setmntent("/proc/self/mounts", "re");
+	struct mntent *m;
+	int r = -ENODATA;
+
+	if (!f)
+		return -errno;
+	while ((m = getmntent(f))) {
+		if (!str_eq(m->mnt_type, "cgroup2"))
+			continue;
+		*ret = strdup(m->mnt_dir);
+		r = *ret ? 0 : -ENOMEM;
+		break;
+	}
+	endmntent(f);
+	return r;
+}
+
+int cgroup_dir(const char *path, char **ret)
+{
+	_cleanup_free_ char *mount = NULL;
+	int r;
+
+	r = cgroup_mount(&mount);
+	if (r < 0)
+		return r;
+	*ret = str_format("%s%s", mount, path);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int cgroup_id(const char *path, uint64_t *ret)
+{
+	_cleanup_free_ char *dir = NULL;
+	struct stat st;
+	int r;
+
+	r = cgroup_dir(path, &dir);
+	if (r < 0)
+		return r;
+	if (stat(dir, &st) < 0)
+		return -errno;
+	*ret = st.st_ino;
+	return 0;
+}
+
+int cgroup_of_pid(pid_t pid, char **ret)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[64], *line, *state = NULL;
+	const char *found;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	r = file_read_at(AT_FDCWD, path, 1 << 20, &text, NULL);
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r;
+	for (line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+		found = str_after(line, "0::");
+		if (!found)
+			continue;
+		*ret = strdup(found);
+		return *ret ? 0 : -ENOMEM;
+	}
+	return -ENODATA;
+}
+
+static int move_into(const char *dir, pid_t pid)
+{
+	_cleanup_free_ char *procs = str_format("%s/cgroup.procs", dir);
+	char text[16];
+
+	if (!procs)
+		return -ENOMEM;
+	snprintf(text, sizeof(text), "%d", pid);
+	return file_write_at(AT_FDCWD, procs, text);
+}
+
+int cgroup_enter(pid_t pid, const char *name, char **ret_path)
+{
+	_cleanup_free_ char *parent = NULL, *path = NULL, *dir = NULL;
+	int r;
+
+	r = cgroup_of_pid(pid, &parent);
+	if (r < 0)
+		return r;
+	path = str_format("%s/%s", str_eq(parent, "/") ? "" : parent, name);
+	if (!path)
+		return -ENOMEM;
+	r = cgroup_dir(path, &dir);
+	if (r < 0)
+		return r;
+	if (mkdir(dir, 0755) < 0)
+		return -errno;
+	r = move_into(dir, pid);
+	if (r < 0) {
+		rmdir(dir);
+		return r;
+	}
+	*ret_path = TAKE_PTR(path);
+	return 0;
+}
+
+bool cgroup_is_populated(const char *path)
+{
+	_cleanup_free_ char *dir = NULL, *file = NULL, *text = NULL;
+
+	if (cgroup_dir(path, &dir) < 0)
+		return false;
+	file = str_format("%s/cgroup.events", dir);
+	return file && file_read_at(AT_FDCWD, file, 4096, &text, NULL) == 0 &&
+	       strstr(text, "populated 1");
+}
+
+void cgroup_remove(const char *path)
+{
+	_cleanup_free_ char *dir = NULL;
+
+	if (cgroup_dir(path, &dir) == 0)
+		rmdir(dir);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon's parts share.
+ *
+ * All of it is used on one thread, that of the event loop. Calls that wait are
+ * held by the engine's own process, so nothing here is in anybody's way.
+ */
+#ifndef DAEMON_DAEMON_H
+#define DAEMON_DAEMON_H
+
+#include "api/server.h"
+#include "daemon/tenants.h"
+
+#include <systemd/sd-event.h>
+
+#define DAEMON_VERSION "0.1.0"
+
+struct waiter;
+
+/**
+ * struct daemon - the whole of it
+ * @reload:		set while a change of the files waits to be read
+ * @engine_reason:	why there is no engine, where there is none
+ * @context_bytes:	what a context was seen to cost on each device, at the least
+ * @unowned_bytes:	what processes that are nobody's have of each device
+ * @activity_since_us:	up to when samples of work have been read
+ * @waiters:		calls that wait for an event
+ * @started_us:		when, since the epoch
+ */
+struct daemon {
+	sd_event *loop;
+	sd_event_source *reload;
+	struct engine *engine;
+	char engine_reason[200];
+	struct gpu *gpu;
+	struct event_log *events;
+	struct tenants tenants;
+	struct api_server *api;
+	uint64_t context_bytes[LEDGER_DEVICES];
+	uint64_t unowned_bytes[LEDGER_DEVICES];
+	uint64_t activity_since_us[LEDGER_DEVICES];
+	struct waiter *waiters;
+	uint64_t started_us;
+};
+
+/* The devices that the engine has room for. */
+static inline unsigned daemon_n_devices(const struct daemon *d)
+{
+	return MIN(d->gpu->n_devices, (unsigned)LEDGER_DEVICES);
+}
+
+/**
+ * daemon_now_us() - microseconds since the epoch
+ */
+uint64_t daemon_now_us(void);
+
+/**
+ * daemon_devices_apply() - tell the engine the devices with their reserves
+ */
+void daemon_devices_apply(struct daemon *d);
+
+/**
+ * daemon_reserve() - bytes of a device that are never handed out
+ */
+uint64_t daemon_reserve(const struct daemon *d, unsigned device);
+
+/**
+ * daemon_settle() - correct the books by what the devices say, adopt who is not charged yet
+ */
+void daemon_settle(struct daemon *d);
+
+/**
+ * daemon_on_engine_event() - the engine's event function; userdata is the daemon
+ */
+void daemon_on_engine_event(const struct audit_event *event, const char *text, void *userdata);
+
+/**
+ * daemon_handle() - the API's handler; userdata is the daemon
+ */
+void daemon_handle(struct api_call *call, void *userdata);
+
+/**
+ * daemon_answer_waiters() - answer those whose event came or whose time is over
+ * @all:	answer everybody, as the daemon ends
+ */
+void daemon_answer_waiters(struct daemon *d, bool all);
+
+/*
+ * Handlers, one per method, named after it. They return 0 with *ret set, or
+ * -EINVAL with @error filled in.
+ */
+struct request {
+	const json_t *args;
+	struct api_peer peer;
+	struct api_error *error;
+};
+
+int method_daemon_version(struct daemon *d, const struct request *q, json_t **ret);
+int method_daemon_doctor(struct daemon *d, const struct request *q, json_t **ret);
+int method_daemon_reload(struct daemon *d, const struct request *q, json_t **ret);
+int method_devices_list(struct daemon *d, const struct request *q, json_t **ret);
+int method_devices_set(struct daemon *d, const struct request *q, json_t **ret);
+int method_tenants_list(struct daemon *d, const struct request *q, json_t **ret);
+int method_tenants_show(struct daemon *d, const struct request *q, json_t **ret);
+int method_tenants_set(struct daemon *d, const struct request *q, json_t **ret);
+int method_tenants_adopt(struct daemon *d, const struct request *q, json_t **ret);
+int method_tenants_release(struct daemon *d, const struct request *q, json_t **ret);
+int method_run_begin(struct daemon *d, const struct request *q, json_t **ret);
+int method_run_end(struct daemon *d, const struct request *q, json_t **ret);
+int method_events_explain(struct daemon *d, const struct request *q, json_t **ret);
+
+/**
+ * method_events_list() - answers the call itself, now or later
+ */
+void method_events_list(struct daemon *d, struct api_call *call);
+
+/**
+ * method_metrics() - Prometheus text of what a user may see; the caller frees it
+ */
+char *method_metrics(struct daemon *d, uid_t uid);
+
+/**
+ * tenant_json() - a tenant as the API shows it
+ * @only_device:	-1 for all
+ * @detail:		with its processes and the calls that wait
+ */
+json_t *tenant_json(struct daemon *d, const struct tenant *t, int only_device, bool detail);
+
+/**
+ * request_tenant() - the tenant that an argument names and the caller may see
+ */
+int request_tenant(struct daemon *d, const struct request *q, struct tenant **ret);
+
+/**
+ * request_device() - the device that the argument "gpu" names; -1 where it is not given
+ */
+int request_device(struct daemon *d, const struct request *q, int *ret);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * daemon.doctor: what this kernel offers, what is probed, and what therefore holds.
+ *
+ * Said in sentences, because whoever reads it wants to know whether to trust the
+ * limits, and what to change if not.
+ */
+#include "daemon/daemon.h"
+
+#include "daemon/process.h"
+
+static json_t *features_json(void)
+{
+	struct engine_feature features[32];
+	json_t *list = json_array();
+	int i, n;
+
+	n = engine_features(features, ARRAY_SIZE(features));
+	for (i = 0; i < n; i++)
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:b, s:s}", "name", features[i].name, "gives",
+						features[i].gives, "works", features[i].works, "reason",
+						features[i].reason));
+	return list;
+}
+
+static int add_library(const struct engine_library *l, void *userdata)
+{
+	json_array_append_new(userdata, json_pack("{s:s, s:s, s:i, s:i}", "path", l->path, "build_id",
+						  l->build_id, "calls", (int)l->n_calls, "unknown_calls",
+						  (int)l->n_unknown));
+	return 0;
+}
+
+struct probed_search {
+	pid_t pid;
+	bool found;
+};
+
+static int maps_library(const struct engine_library *l, void *userdata)
+{
+	struct probed_search *search = userdata;
+
+	search->found = process_maps(search->pid, l->dev, l->ino);
+	return search->found;
+}
+
+struct charged_search {
+	pid_t pid;
+	bool found;
+};
+
+static int is_charged(const struct audit_process *p, void *userdata)
+{
+	struct charged_search *search = userdata;
+
+	search->found |= (pid_t)p->tgid == search->pid && p->chain.n > 0;
+	return search->found;
+}
+
+/* Why what a process allocates is not held to a limit; NULL if it is. */
+static const char *why_unprotected(struct daemon *d, pid_t pid)
+{
+	struct charged_search charged = { .pid = pid };
+	struct probed_search probed = { .pid = pid };
+
+	if (!d->engine)
+		return "nothing enforces limits here";
+	engine_each_process(d->engine, is_charged, &charged);
+	if (!charged.found)
+		return "no tenant matches it";
+	engine_each_library(d->engine, maps_library, &probed);
+	return probed.found ? NULL : "it maps no libcuda that is probed";
+}
+
+static void add_unprotected(struct daemon *d, unsigned device, json_t *list)
+{
+	_cleanup_free_ struct gpu_process *running = NULL;
+	char name[PROCESS_NAME_SIZE], user[PROCESS_NAME_SIZE];
+	const char *why;
+	size_t i, n = 0;
+	uid_t uid;
+
+	if (gpu_processes(d->gpu, device, &running, &n) < 0)
+		return;
+	for (i = 0; i < n; i++) {
+		why = why_unprotected(d, running[i].pid);
+		if (!why || process_uid(running[i].pid, &uid) < 0)
+			continue;
+		process_name(running[i].pid, name);
+		user_name(uid, user);
+		json_array_append_new(
+			list, json_pack("{s:i, s:s, s:s, s:i, s:o, s:s}", "pid", (int)running[i].pid,
+					"command", name, "user", user, "gpu", (int)device, "bytes",
+					running[i].used_bytes == GPU_UNKNOWN
+						? json_null()
+						: json_integer(running[i].used_bytes),
+					"why", why));
+	}
+}
+
+static void say(json_t *list, const char *sentence)
+{
+	json_array_append_new(list, json_string(sentence));
+}
+
+static json_t *guaranteed_json(struct daemon *d)
+{
+	json_t *list = json_array();
+
+	if (!d->engine)
+		return list;
+	say(list, "memory.max: an allocation through a probed libcuda never passes it");
+	say(list, "what a tenant is shown of a device's memory agrees with its memory.max");
+	say(list, "limits hold on through a restart or a crash of the daemon");
+	if (engine_rung_now(d->engine) == ENGINE_RUNG_REGISTERS)
+		say(list, "calls are answered by the kernel program itself (rung registers)");
+	else
+		say(list, "calls are answered by the daemon's holder (rung supervised)");
+	if (d->gpu->has_driver_limits)
+		say(list, "memory.max of a cgroup is set in NVIDIA's driver, too");
+	return list;
+}
+
+static json_t *advisory_json(struct daemon *d)
+{
+	json_t *list = json_array();
+
+	if (!d->engine) {
+		json_array_append_new(list, json_sprintf("every limit: %s", d->engine_reason));
+		return list;
+	}
+	say(list, "compute.max and compute.weight are kept and shown, not enforced");
+	say(list, "a process that copies or rewrites libcuda to get around the probes is found when the "
+		  "books are settled, not stopped");
+	say(list, "processes of other tenants that use the same libcuda pay the probes' cost on memory "
+		  "and information calls");
+	if (!d->gpu->has_driver_limits)
+		say(list, "the driver keeps no limits of its own (it does from R615 on)");
+	return list;
+}
+
+static json_t *refused_files_json(struct daemon *d)
+{
+	const struct config *files = &d->tenants.files;
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < files->n_files; i++) {
+		if (files->files[i].refused)
+			json_array_append_new(list, json_sprintf("%s:%u: %s", files->files[i].path,
+								 files->files[i].error.line,
+								 files->files[i].error.reason));
+	}
+	return list;
+}
+
+static json_t *problems_json(struct daemon *d, uid_t uid)
+{
+	json_t *list = json_array();
+	const struct tenant *t;
+
+	for (t = d->tenants.first; t; t = t->next) {
+		if (*t->problem && tenant_is_visible(t, uid))
+			json_array_append_new(list, json_sprintf("%s: %s", t->spec.name, t->problem));
+	}
+	return list;
+}
+
+int method_daemon_doctor(struct daemon *d, const struct request *q, json_t **ret)
+{
+	json_t *libraries = json_array(), *unprotected = json_array();
+	unsigned i;
+
+	if (d->engine)
+		engine_each_library(d->engine, add_library, libraries);
+	/* Other people's processes are named to root alone. */
+	for (i = 0; q->peer.uid == 0 && i < daemon_n_devices(d); i++)
+		add_unprotected(d, i, unprotected);
+	*ret = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s?}", "rung",
+			 d->engine ? engine_rung_name(engine_rung_now(d->engine)) : "none", "features",
+			 features_json(), "libraries", libraries, "unprotected", unprotected, "guaranteed",
+			 guaranteed_json(d), "advisory", advisory_json(d), "refused_files",
+			 refused_files_json(d), "problems", problems_json(d, q->peer.uid), "devices",
+			 (int)daemon_n_devices(d), "no_devices",
+			 *d->gpu->reason ? d->gpu->reason : NULL);
+	return 0;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the engine tells, in words, into the events.
+ */
+#include "daemon/daemon.h"
+
+#include "daemon/process.h"
+
+#define NOT_KEPT N_EVENT_KINDS
+
+/* Which events people are told; the others only set something in motion. */
+static const enum event_kind kind_of[AUDIT_EVENT_KINDS] = {
+	[AUDIT_EVENT_INSUFFICIENT] = EVENT_INSUFFICIENT,
+	[AUDIT_EVENT_REFUSED] = EVENT_REFUSED,
+	[AUDIT_EVENT_ADMITTED] = EVENT_ADMITTED,
+	[AUDIT_EVENT_EXIT] = NOT_KEPT,
+	[AUDIT_EVENT_SETTLE] = NOT_KEPT,
+	[AUDIT_EVENT_NEW_PROCESS] = NOT_KEPT,
+	[AUDIT_EVENT_FAILED_KILL] = EVENT_KILLED,
+	[AUDIT_EVENT_FAILED_ALLOW] = EVENT_OVERRUN,
+	[AUDIT_EVENT_DEVICE_UNKNOWN] = EVENT_DEVICE_UNKNOWN,
+	[AUDIT_EVENT_UNRECORDED] = EVENT_UNRECORDED,
+	[AUDIT_EVENT_RAN] = EVENT_RAN,
+	[AUDIT_EVENT_LIBRARY] = EVENT_LIBRARY,
+	[AUDIT_EVENT_UNKNOWN_CALL] = EVENT_UNKNOWN_CALL,
+};
+
+static const char *const reason_names[] = {
+	[AUDIT_REASON_NONE] = "none",
+	[AUDIT_REASON_MAX] = "memory.max",
+	[AUDIT_REASON_DEVICE] = "device-full",
+	[AUDIT_REASON_QUEUE] = "queue",
+};
+
+static const char *reason_name(uint32_t reason)
+{
+	return reason < ARRAY_SIZE(reason_names) ? reason_names[reason] : "none";
+}
+
+static void add_reason(struct text *text, const struct audit_event *e, const struct tenant *t)
+{
+	char left[QUANTITY_TEXT];
+
+	switch (e->reason) {
+	case AUDIT_REASON_MAX:
+		text_addf(text, "; %s are left under memory.max of %s", size_print_short(e->left, left),
+			  t ? t->spec.name : "its tenant");
+		break;
+	case AUDIT_REASON_DEVICE:
+		text_addf(text, "; the device has %s left", size_print_short(e->left, left));
+		break;
+	case AUDIT_REASON_QUEUE:
+		text_add(text, "; others wait already");
+		break;
+	}
+}
+
+static void add_fate(struct text *text, const struct audit_event *e)
+{
+	char wait[QUANTITY_TEXT];
+
+	if (e->kind != AUDIT_EVENT_INSUFFICIENT)
+		return;
+	if (e->wait_ns == 0)
+		text_add(text, "; it is answered at once");
+	else if (e->wait_ns == UINT64_MAX)
+		text_add(text, "; it waits for memory");
+	else
+		text_addf(text, "; it waits up to %s", duration_print(e->wait_ns / 1000000, wait));
+}
+
+static const char *verb_of(uint32_t kind)
+{
+	switch (kind) {
+	case AUDIT_EVENT_INSUFFICIENT:
+		return "asks for";
+	case AUDIT_EVENT_REFUSED:
+		return "was refused";
+	case AUDIT_EVENT_ADMITTED:
+		return "was given";
+	case AUDIT_EVENT_FAILED_KILL:
+		return "was killed, as nobody could answer for";
+	case AUDIT_EVENT_FAILED_ALLOW:
+		return "took without an answer";
+	case AUDIT_EVENT_RAN:
+		return "got all the same";
+	default:
+		return "took";
+	}
+}
+
+static char *describe(const struct audit_event *e, const char *text, const struct tenant *t)
+{
+	char name[PROCESS_NAME_SIZE], size[QUANTITY_TEXT];
+	struct text out = {};
+
+	if (e->kind == AUDIT_EVENT_LIBRARY) {
+		text_addf(&out, "%s is probed", text);
+		return text_take(&out);
+	}
+	if (e->kind == AUDIT_EVENT_UNKNOWN_CALL) {
+		text_addf(&out, "%s looks as if it allocates and is not known", text);
+		return text_take(&out);
+	}
+	process_name(e->tgid, name);
+	text_addf(&out, "process %u (%s) %s %s by %s", e->tgid, name, verb_of(e->kind),
+		  size_print_short(e->size, size), engine_row_name(e->row));
+	add_reason(&out, e, t);
+	add_fate(&out, e);
+	return text_take(&out);
+}
+
+static bool has_size(uint32_t kind)
+{
+	return kind != AUDIT_EVENT_LIBRARY && kind != AUDIT_EVENT_UNKNOWN_CALL;
+}
+
+static void keep(struct daemon *d, const struct audit_event *e, const char *library)
+{
+	const struct tenant *t = tenants_by_number(&d->tenants, e->tenant);
+	_cleanup_free_ char *text = describe(e, library, t);
+	struct event event = { .kind = kind_of[e->kind], .pid = e->tgid, .text = text,
+			       .uid = EVENT_NO_UID, .size = EVENT_NO_NUMBER,
+			       .left = EVENT_NO_NUMBER, .wait_ms = EVENT_NO_NUMBER };
+
+	if (has_size(e->kind)) {
+		event.size = e->size;
+		event.call = engine_row_name(e->row);
+		event.reason = reason_name(e->reason);
+		if (e->reason == AUDIT_REASON_MAX || e->reason == AUDIT_REASON_DEVICE)
+			event.left = e->left;
+		if (e->device < daemon_n_devices(d))
+			event.gpu = d->gpu->devices[e->device].uuid;
+		if (process_uid(e->tgid, &event.uid) < 0 && t)
+			event.uid = t->uid;
+	}
+	if (e->kind == AUDIT_EVENT_INSUFFICIENT)
+		event.wait_ms = e->wait_ns == UINT64_MAX ? EVENT_NO_NUMBER : e->wait_ns / 1000000;
+	if (t)
+		event.tenant = t->spec.name;
+	event_log_add(d->events, &event, NULL);
+}
+
+void daemon_on_engine_event(const struct audit_event *e, const char *text, void *userdata)
+{
+	struct daemon *d = userdata;
+	uid_t uid;
+
+	if (e->kind >= AUDIT_EVENT_KINDS)
+		return;
+	if (e->kind == AUDIT_EVENT_NEW_PROCESS && process_uid(e->tgid, &uid) == 0)
+		tenants_meet(&d->tenants, uid);
+	if (e->kind == AUDIT_EVENT_SETTLE)
+		daemon_settle(d);
+	if (kind_of[e->kind] != NOT_KEPT)
+		keep(d, e, text);
+}

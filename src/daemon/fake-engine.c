@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An engine of memory alone, with the real one's names: what tests of the daemon
+ * link instead, so that they need neither root nor a kernel that runs the programs.
+ */
+#include "daemon/fake-engine.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+struct fake_engine fake_engine;
+
+static struct ledger *book(uint32_t tenant, unsigned device)
+{
+	return &fake_engine.books[ledger_index(tenant, device)];
+}
+
+const char *engine_rung_name(enum engine_rung rung)
+{
+	static const char *const names[] = { "auto", "registers", "supervised" };
+
+	return names[rung];
+}
+
+int engine_open(const struct engine_options *options, struct engine **ret)
+{
+	*ret = (struct engine *)&fake_engine;
+	return 0;
+}
+
+void engine_close(struct engine *engine)
+{
+}
+
+void engine_remove(struct engine *engine)
+{
+	memset(&fake_engine, 0, sizeof(fake_engine));
+}
+
+enum engine_rung engine_rung_now(const struct engine *engine)
+{
+	return ENGINE_RUNG_SUPERVISED;
+}
+
+/* Never readable: nothing happens by itself here. */
+int engine_fd(const struct engine *engine)
+{
+	return eventfd(0, EFD_CLOEXEC);
+}
+
+int engine_dispatch(struct engine *engine)
+{
+	return 0;
+}
+
+void engine_on_event(struct engine *engine, engine_event_fn fn, void *userdata)
+{
+}
+
+int engine_device_set(struct engine *engine, unsigned device, const struct audit_device *d,
+		      uint64_t reserve)
+{
+	fake_engine.devices[device] = *d;
+	fake_engine.reserve[device] = reserve;
+	return 0;
+}
+
+int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes)
+{
+	return 0;
+}
+
+int engine_tenant_new(struct engine *engine, const char *name, uint32_t *ret_tenant)
+{
+	uint32_t i;
+
+	for (i = 1; i < LEDGER_TENANTS; i++) {
+		if (fake_engine.tenants[i].in_use)
+			continue;
+		fake_engine.tenants[i].in_use = 1;
+		strncpy(fake_engine.tenants[i].name, name, AUDIT_NAME - 1);
+		*ret_tenant = i;
+		return 0;
+	}
+	return ENGINE_E_FULL;
+}
+
+int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_tenant)
+{
+	uint32_t i;
+
+	for (i = 1; i < LEDGER_TENANTS; i++) {
+		if (!fake_engine.tenants[i].in_use || strcmp(fake_engine.tenants[i].name, name) != 0)
+			continue;
+		*ret_tenant = i;
+		return 0;
+	}
+	return ENGINE_E_GONE;
+}
+
+int engine_tenant_remove(struct engine *engine, uint32_t tenant)
+{
+	memset(&fake_engine.tenants[tenant], 0, sizeof(fake_engine.tenants[tenant]));
+	memset(book(tenant, 0), 0, LEDGER_DEVICES * sizeof(struct ledger));
+	return 0;
+}
+
+int engine_tenant_limit(struct engine *engine, uint32_t tenant, unsigned device,
+			const struct engine_limits *limits)
+{
+	book(tenant, device)->max = limits->max_bytes;
+	book(tenant, device)->low = limits->low_bytes;
+	return 0;
+}
+
+int engine_tenant_waits(struct engine *engine, uint32_t tenant, uint64_t wait_max_ns,
+			uint64_t wait_low_ns, enum audit_failure on_failure)
+{
+	fake_engine.tenants[tenant].wait_max_ns = wait_max_ns;
+	fake_engine.tenants[tenant].wait_low_ns = wait_low_ns;
+	fake_engine.tenants[tenant].on_failure = on_failure;
+	return 0;
+}
+
+int engine_bind(struct engine *engine, uint32_t tenant, enum engine_binding kind, uint64_t id)
+{
+	fake_engine.bindings[tenant] = (struct fake_binding){ true, kind, id };
+	return 0;
+}
+
+int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id)
+{
+	uint32_t i;
+
+	for (i = 1; i < LEDGER_TENANTS; i++) {
+		if (fake_engine.bindings[i].kind == kind && fake_engine.bindings[i].id == id)
+			fake_engine.bindings[i].bound = false;
+	}
+	return 0;
+}
+
+int engine_book(const struct engine *engine, uint32_t tenant, unsigned device, struct ledger *ret)
+{
+	*ret = *book(tenant, device);
+	return 0;
+}
+
+int engine_tenant(const struct engine *engine, uint32_t tenant, struct audit_tenant *ret)
+{
+	if (!fake_engine.tenants[tenant].in_use)
+		return ENGINE_E_GONE;
+	*ret = fake_engine.tenants[tenant];
+	return 0;
+}
+
+int engine_each_process(const struct engine *engine, engine_process_fn fn, void *userdata)
+{
+	int i, r = 0;
+
+	for (i = 0; i < fake_engine.n_processes && r == 0; i++)
+		r = fn(&fake_engine.processes[i], userdata);
+	return r;
+}
+
+int engine_adopt(struct engine *engine, pid_t pid)
+{
+	return ENGINE_E_GONE;
+}
+
+int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t device_bytes,
+		  uint64_t n_changes)
+{
+	return 0;
+}
+
+int engine_reap(struct engine *engine)
+{
+	return 0;
+}
+
+int engine_each_held(const struct engine *engine, engine_slot_fn fn, void *userdata)
+{
+	return 0;
+}
+
+int engine_release(struct engine *engine, uint64_t ticket)
+{
+	return ENGINE_E_GONE;
+}
+
+int engine_refuse(struct engine *engine, uint64_t ticket)
+{
+	return ENGINE_E_GONE;
+}
+
+int engine_attach(struct engine *engine, const char *path)
+{
+	return 0;
+}
+
+int engine_detach(struct engine *engine, dev_t dev, ino_t ino)
+{
+	return 0;
+}
+
+int engine_each_library(const struct engine *engine, engine_library_fn fn, void *userdata)
+{
+	return 0;
+}
+
+int engine_watch(struct engine *engine, bool on)
+{
+	fake_engine.watching = on;
+	return 0;
+}
+
+const char *engine_row_name(unsigned row)
+{
+	return "cuMemAlloc_v2";
+}
+
+int engine_features(struct engine_feature *ret, size_t n)
+{
+	return 0;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cotenantd: opens the parts, joins them on one event loop, closes them.
+ *
+ * Ending, however it ends, leaves probes and books where they are: enforcement goes
+ * on and the next start takes it over. `cotenantd --remove` takes it away.
+ */
+#include "daemon/daemon.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#define SETTLE_EVERY_US 500000
+#define RELOAD_AFTER_US 200000
+
+enum option_id {
+#define OPTION(id, name, metavar, without, help) OPTION_##id,
+#include "daemon/options.def"
+#undef OPTION
+	N_OPTIONS,
+};
+
+static const struct {
+	const char *name;
+	const char *metavar;
+	const char *without;
+	const char *help;
+} option_infos[N_OPTIONS] = {
+#define OPTION(id, name, metavar, without, help) { name, metavar, without, help },
+#include "daemon/options.def"
+#undef OPTION
+};
+
+struct options {
+	const char *values[N_OPTIONS];
+	enum engine_rung rung;
+	uint64_t failure_wait_ms;
+};
+
+uint64_t daemon_now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
+}
+
+/* --- options ------------------------------------------------------------------------------------ */
+
+static void print_help(void)
+{
+	int i;
+
+	printf("cotenantd [OPTIONS]\n\nShares NVIDIA GPUs between tenants, each with a quota that "
+	       "holds.\n\n");
+	for (i = 0; i < N_OPTIONS; i++)
+		printf("  --%s%s%s\n        %s%s%s%s\n", option_infos[i].name,
+		       option_infos[i].metavar ? "=" : "",
+		       option_infos[i].metavar ? option_infos[i].metavar : "", option_infos[i].help,
+		       option_infos[i].without ? " (" : "",
+		       option_infos[i].without ? option_infos[i].without : "",
+		       option_infos[i].without ? ")" : "");
+}
+
+static int read_values(struct options *o)
+{
+	const char *rung = o->values[OPTION_RUNG], *wait = o->values[OPTION_FAILURE_WAIT];
+
+	for (o->rung = ENGINE_RUNG_AUTO; o->rung <= ENGINE_RUNG_SUPERVISED; o->rung++) {
+		if (str_eq(engine_rung_name(o->rung), rung))
+			break;
+	}
+	if (o->rung > ENGINE_RUNG_SUPERVISED)
+		return log_err(-EINVAL, "--rung: '%s' is not auto, registers or supervised", rung);
+	if (duration_parse(wait, &o->failure_wait_ms) < 0 || o->failure_wait_ms == QUANTITY_MAX)
+		return log_err(-EINVAL, "--failure-wait: '%s' is not a time such as 10s", wait);
+	return 0;
+}
+
+/* Return: 0 to go on, 1 to end well, or a fault. */
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	struct option table[N_OPTIONS + 1] = {};
+	int i, c;
+
+	for (i = 0; i < N_OPTIONS; i++) {
+		table[i].name = option_infos[i].name;
+		table[i].has_arg = option_infos[i].metavar ? required_argument : no_argument;
+		table[i].val = i + 1;
+		o->values[i] = option_infos[i].without;
+	}
+	while ((c = getopt_long(argc, argv, "", table, NULL)) > 0) {
+		if (c == '?')
+			return -EINVAL;
+		o->values[c - 1] = optarg ? optarg : "";
+	}
+	if (optind < argc)
+		return log_err(-EINVAL, "'%s' is no option; see cotenantd --help", argv[optind]);
+	if (o->values[OPTION_HELP]) {
+		print_help();
+		return 1;
+	}
+	if (o->values[OPTION_VERSION]) {
+		printf("cotenantd %s\n", DAEMON_VERSION);
+		return 1;
+	}
+	return read_values(o);
+}
+
+/* --- the loop's sources ------------------------------------------------------------------------- */
+
+static int on_api(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	api_server_dispatch(d->api);
+	return 0;
+}
+
+/* Answers for those who wait for an event are sent at once, not with the next request. */
+static void answer_waiters(struct daemon *d)
+{
+	if (!d->waiters)
+		return;
+	daemon_answer_waiters(d, /* all= */ false);
+	api_server_dispatch(d->api);
+}
+
+static int on_engine(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+{
+	struct daemon *d = userdata;
+	int r;
+
+	r = engine_dispatch(d->engine);
+	if (r < 0)
+		log_warn(r, "the engine");
+	answer_waiters(d);
+	return 0;
+}
+
+static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	tenants_retry(&d->tenants);
+	tenants_collect(&d->tenants);
+	daemon_settle(d);
+	answer_waiters(d);
+	api_server_dispatch(d->api);
+	sd_event_source_set_time_relative(s, SETTLE_EVERY_US);
+	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+static void reload(struct daemon *d)
+{
+	int r = tenants_reload(&d->tenants);
+
+	if (r < 0)
+		log_warn(r, "cannot read %s", d->tenants.files.dir);
+	daemon_devices_apply(d);
+	answer_waiters(d);
+}
+
+static int on_hangup(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata)
+{
+	reload(userdata);
+	return 0;
+}
+
+static int on_reload_time(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	d->reload = sd_event_source_unref(d->reload);
+	reload(d);
+	return 0;
+}
+
+/* An editor writes several times: wait until it has come to rest. */
+static int on_config_change(sd_event_source *s, const struct inotify_event *event, void *userdata)
+{
+	struct daemon *d = userdata;
+	size_t n = event->len ? strlen(event->name) : 0;
+
+	if (d->reload || n < 4 || !str_eq(event->name + n - 4, ".ini"))
+		return 0;
+	return sd_event_add_time_relative(d->loop, &d->reload, CLOCK_MONOTONIC, RELOAD_AFTER_US, 0,
+					  on_reload_time, d);
+}
+
+static int add_sources(struct daemon *d)
+{
+	const uint32_t changes = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR;
+	int r;
+
+	r = sd_event_add_io(d->loop, NULL, api_server_fd(d->api), EPOLLIN, on_api, d);
+	if (r >= 0 && d->engine)
+		r = sd_event_add_io(d->loop, NULL, engine_fd(d->engine), EPOLLIN, on_engine, d);
+	if (r >= 0)
+		r = sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, SETTLE_EVERY_US, 0,
+					       on_tick, d);
+	if (r >= 0)
+		r = sd_event_add_signal(d->loop, NULL, SIGTERM, NULL, NULL);
+	if (r >= 0)
+		r = sd_event_add_signal(d->loop, NULL, SIGINT, NULL, NULL);
+	if (r >= 0)
+		r = sd_event_add_signal(d->loop, NULL, SIGHUP, on_hangup, d);
+	if (r >= 0)
+		r = sd_event_add_inotify(d->loop, NULL, d->tenants.files.dir, changes,
+					 on_config_change, d);
+	return r < 0 ? log_err(r, "cannot watch what is to be watched") : 0;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------ */
+
+static const char *why_no_engine(int r)
+{
+	switch (r) {
+	case -EPERM:
+	case -EACCES:
+		return "the daemon lacks CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE or CAP_SYS_ADMIN here";
+	case -EOPNOTSUPP:
+		return "this kernel runs none of the rungs that were asked for";
+	case -EPROTO:
+		return "the books in the state folder are of another version; cotenantd --remove takes "
+		       "them away";
+	default:
+		return strerrordesc_np(-r);
+	}
+}
+
+/*
+ * Without an engine the daemon still keeps limits and shows devices, and says in each
+ * answer that nothing enforces them.
+ */
+static int open_engine(struct daemon *d, const struct options *o)
+{
+	_cleanup_free_ char *dir = str_format("%s/engine", o->values[OPTION_STATE_DIR]);
+	struct engine_options options = { .rung = o->rung,
+					  .failure_wait_ns = o->failure_wait_ms * 1000000 };
+	int r;
+
+	if (!dir)
+		return -ENOMEM;
+	options.state_dir = dir;
+	r = fd_mkdir_parents(dir, 0755);
+	if (r == 0)
+		r = engine_open(&options, &d->engine);
+	if (r == -EBUSY)
+		return log_err(r, "another cotenantd uses %s", o->values[OPTION_STATE_DIR]);
+	if (r < 0) {
+		str_copy(d->engine_reason, sizeof(d->engine_reason), why_no_engine(r));
+		log_warn(r, "limits are not enforced: %s", d->engine_reason);
+		return 0;
+	}
+	engine_on_event(d->engine, daemon_on_engine_event, d);
+	return 0;
+}
+
+static int remove_all(const struct options *o)
+{
+	_cleanup_free_ char *dir = str_format("%s/engine", o->values[OPTION_STATE_DIR]);
+	struct engine_options options = { .state_dir = dir };
+	struct engine *engine;
+	int r;
+
+	r = dir ? engine_open(&options, &engine) : -ENOMEM;
+	if (r < 0)
+		return log_err(r, "cannot open the books in %s", dir);
+	engine_remove(engine);
+	return 0;
+}
+
+static int open_events(struct daemon *d, const struct options *o)
+{
+	_cleanup_free_ char *path = str_format("%s/events.db", o->values[OPTION_STATE_DIR]);
+	int r;
+
+	r = path ? event_log_open(path, &d->events) : -ENOMEM;
+	if (r == 0)
+		return 0;
+	log_warn(r, "%s: events will not outlive this daemon", path);
+	return event_log_open(":memory:", &d->events);
+}
+
+static int open_api(struct daemon *d, const struct options *o)
+{
+	_cleanup_free_ char *dir = strdup(o->values[OPTION_SOCKET]);
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+	int r = 0;
+
+	if (slash && slash != dir) {
+		*slash = '\0';
+		r = fd_mkdir_parents(dir, 0755);
+	}
+	if (r == 0)
+		r = api_server_new(o->values[OPTION_SOCKET], daemon_handle, d, &d->api);
+	if (r == -EADDRINUSE)
+		return log_err(0, "another cotenantd listens on %s; give this one --socket, --state-dir "
+				  "and --config-dir of its own", o->values[OPTION_SOCKET]), r;
+	return r < 0 ? log_err(r, "cannot listen on %s", o->values[OPTION_SOCKET]) : 0;
+}
+
+static int open_tenants(struct daemon *d, const struct options *o)
+{
+	int r;
+
+	r = tenants_init(&d->tenants, o->values[OPTION_CONFIG_DIR], o->values[OPTION_STATE_DIR]);
+	if (r < 0)
+		return r;
+	d->tenants.engine = d->engine;
+	d->tenants.gpu = d->gpu;
+	d->tenants.events = d->events;
+	r = fd_mkdir_parents(d->tenants.files.dir, 0755);
+	if (r < 0)
+		return log_err(r, "cannot make %s", d->tenants.files.dir);
+	return 0;
+}
+
+static void note_start(struct daemon *d)
+{
+	unsigned i;
+
+	tenants_note(&d->tenants, EVENT_STARTED, NULL, "cotenantd %s started, rung %s", DAEMON_VERSION,
+		     d->engine ? engine_rung_name(engine_rung_now(d->engine)) : "none");
+	if (!d->engine)
+		tenants_note(&d->tenants, EVENT_NOT_ENFORCED, NULL, "limits are not enforced: %s",
+			     d->engine_reason);
+	if (*d->gpu->reason)
+		log_warn(0, "no devices: %s", d->gpu->reason);
+	for (i = 0; i < d->gpu->n_devices; i++)
+		log_info("device %u: %s, %s", i, d->gpu->devices[i].name, d->gpu->devices[i].uuid);
+}
+
+static int daemon_open(struct daemon *d, const struct options *o)
+{
+	bool own_library = str_eq(o->values[OPTION_NVML], option_infos[OPTION_NVML].without);
+	int r;
+
+	r = fd_mkdir_parents(o->values[OPTION_STATE_DIR], 0755);
+	if (r < 0)
+		return log_err(r, "cannot make %s", o->values[OPTION_STATE_DIR]);
+	/* First of all, so that a second daemon touches nothing of the first. */
+	r = open_api(d, o);
+	if (r == 0)
+		r = open_events(d, o);
+	if (r == 0)
+		r = gpu_open(own_library ? NULL : o->values[OPTION_NVML], &d->gpu);
+	if (r == 0)
+		r = open_engine(d, o);
+	if (r == 0)
+		r = open_tenants(d, o);
+	if (r < 0)
+		return r;
+	daemon_devices_apply(d);
+	r = tenants_reload(&d->tenants);
+	if (r < 0)
+		return log_err(r, "cannot read %s", d->tenants.files.dir);
+	daemon_devices_apply(d);
+	note_start(d);
+	return 0;
+}
+
+static void daemon_close(struct daemon *d)
+{
+	if (d->api && d->events)
+		daemon_answer_waiters(d, /* all= */ true);
+	if (d->api)
+		api_server_dispatch(d->api);
+	api_server_free(d->api);
+	tenants_done(&d->tenants);
+	if (d->engine)
+		engine_close(d->engine);
+	gpu_close(d->gpu);
+	event_log_close(d->events);
+	sd_event_source_unref(d->reload);
+	sd_event_unref(d->loop);
+}
+
+static void block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int run(const struct options *o)
+{
+	struct daemon d = { .started_us = daemon_now_us() };
+	int r;
+
+	r = sd_event_default(&d.loop);
+	if (r >= 0)
+		r = daemon_open(&d, o);
+	/* After the engine has started its holder, which must not inherit the mask. */
+	block_signals();
+	if (r >= 0)
+		r = add_sources(&d);
+	if (r >= 0) {
+		sd_event_set_watchdog(d.loop, true);
+		sd_notify(false, "READY=1");
+		r = sd_event_loop(d.loop);
+		sd_notify(false, "STOPPING=1");
+	}
+	daemon_close(&d);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {};
+	int r;
+
+	log_init("cotenantd", LOG_INFO);
+	r = parse_options(argc, argv, &options);
+	if (r != 0)
+		return r < 0 ? 2 : 0;
+	if (options.values[OPTION_DEBUG])
+		log_init("cotenantd", LOG_DEBUG);
+	if (options.values[OPTION_REMOVE])
+		return remove_all(&options) < 0 ? 1 : 0;
+	return run(&options) < 0 ? 1 : 0;
+}

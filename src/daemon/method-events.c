@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * events.*: what happened, and waiting for what happens next.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+
+#define MAX_WAIT_MS  60000
+#define MAX_WAITERS  256
+#define DEFAULT_MANY 100
+
+/* A call that waits for an event. */
+struct waiter {
+	struct waiter *next;
+	struct api_call *call;
+	uint64_t until_us;
+};
+
+static struct event_filter filter_of(const json_t *args, uid_t uid)
+{
+	return (struct event_filter){
+		.after = api_arg_uint(args, "after", 0),
+		.tenant = api_arg_string(args, "tenant"),
+		.uid = uid,
+		.limit = MIN(api_arg_uint(args, "limit", DEFAULT_MANY), (uint64_t)10000),
+	};
+}
+
+/* Return: whether the call is answered. */
+static bool answer(struct daemon *d, struct api_call *call, bool even_empty)
+{
+	struct event_filter filter = filter_of(api_call_args(call), api_call_peer(call)->uid);
+	struct api_error error;
+	json_t *list;
+
+	if (event_log_list(d->events, &filter, &list) < 0) {
+		api_fail(&error, API_E_FAULT, "the events cannot be read");
+		api_call_refuse(call, &error);
+		return true;
+	}
+	if (json_array_size(list) == 0 && !even_empty) {
+		json_decref(list);
+		return false;
+	}
+	api_call_reply(call, json_pack("{s:o}", "events", list));
+	return true;
+}
+
+static unsigned count_waiters(const struct daemon *d)
+{
+	const struct waiter *w;
+	unsigned n = 0;
+
+	for (w = d->waiters; w; w = w->next)
+		n++;
+	return n;
+}
+
+void method_events_list(struct daemon *d, struct api_call *call)
+{
+	const char *text = api_arg_string(api_call_args(call), "wait");
+	struct api_error error;
+	uint64_t wait_ms = 0;
+	struct waiter *w;
+
+	if (text && duration_parse(text, &wait_ms) < 0) {
+		api_fail(&error, API_E_BAD_REQUEST, "wait: '%.60s' is not a time such as 30s", text);
+		api_call_refuse(call, &error);
+		return;
+	}
+	if (answer(d, call, wait_ms == 0))
+		return;
+	w = count_waiters(d) < MAX_WAITERS ? calloc(1, sizeof(*w)) : NULL;
+	if (!w) {
+		answer(d, call, true);
+		return;
+	}
+	w->call = call;
+	w->until_us = daemon_now_us() + MIN(wait_ms, (uint64_t)MAX_WAIT_MS) * 1000;
+	w->next = d->waiters;
+	d->waiters = w;
+}
+
+void daemon_answer_waiters(struct daemon *d, bool all)
+{
+	struct waiter **p = &d->waiters, *w;
+	uint64_t now = daemon_now_us();
+
+	while ((w = *p)) {
+		if (!answer(d, w->call, all || now >= w->until_us)) {
+			p = &w->next;
+			continue;
+		}
+		*p = w->next;
+		free(w);
+	}
+}
+
+int method_events_explain(struct daemon *d, const struct request *q, json_t **ret)
+{
+	uint64_t id = api_arg_uint(q->args, "event", 0);
+	const struct tenant *t;
+	const char *name;
+	json_t *event;
+
+	if (event_log_get(d->events, id, q->peer.uid, &event) < 0) {
+		api_fail(q->error, API_E_NOT_FOUND, "there is no event %llu%s", (unsigned long long)id,
+			 q->peer.uid ? " of yours" : "");
+		return api_hint(q->error, "`cotenant events` shows them with their numbers");
+	}
+	name = json_string_value(json_object_get(event, "tenant"));
+	t = name ? tenants_find(&d->tenants, name) : NULL;
+	if (t && tenant_is_visible(t, q->peer.uid))
+		json_object_set_new(event, "now", tenant_json(d, t, -1, false));
+	*ret = event;
+	return 0;
+}

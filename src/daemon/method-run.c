@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run.*: a process that `cotenant run` has started and that waits to be let go.
+ *
+ * It gets a cgroup of its own below the one it is in, from systemd where that runs
+ * the host. Where neither can be had, the tenant is the process and what it starts.
+ */
+#include "daemon/cgroup.h"
+#include "daemon/change.h"
+#include "daemon/process.h"
+#include "daemon/scope.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+static int check_process(const struct request *q, pid_t pid)
+{
+	uid_t uid;
+
+	if (process_uid(pid, &uid) < 0)
+		return api_fail(q->error, API_E_NOT_FOUND, "there is no process %d", pid);
+	if (q->peer.uid != 0 && uid != q->peer.uid)
+		return api_fail(q->error, API_E_FORBIDDEN, "process %d is not yours", pid);
+	return 0;
+}
+
+/* "python3" and 4711 -> "python3-4711" */
+static int choose_name(struct daemon *d, const struct request *q, pid_t pid,
+		       char ret[TENANT_NAME_SIZE])
+{
+	const char *name = api_arg_string(q->args, "tenant");
+	const char *command = api_arg_string(q->args, "command");
+	char *p;
+
+	if (name && strchr(name, '@'))
+		return api_fail(q->error, API_E_BAD_REQUEST,
+				"a name with '@' is that of a user under a template: choose another");
+	if (name) {
+		str_copy(ret, TENANT_NAME_SIZE, name);
+	} else {
+		command = command && strrchr(command, '/') ? strrchr(command, '/') + 1 : command;
+		snprintf(ret, TENANT_NAME_SIZE, "%.40s-%d", command && *command ? command : "run", pid);
+		for (p = ret; *p; p++) {
+			if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
+				*p = '-';
+		}
+		if (!str_is_name(ret))
+			ret[0] = 'x';
+	}
+	if (!tenants_find(&d->tenants, ret))
+		return 0;
+	api_fail(q->error, API_E_CONFLICT, "there is a tenant '%s' already", ret);
+	return api_hint(q->error, "choose another --name");
+}
+
+static int enter_cgroup(pid_t pid, const char *name, char **ret_path)
+{
+	_cleanup_free_ char *folder = str_format("cotenant-%s", name);
+
+	if (!folder)
+		return -ENOMEM;
+	return scope_available() ? scope_enter(pid, folder, ret_path)
+				 : cgroup_enter(pid, folder, ret_path);
+}
+
+/* Return: why there is no cgroup, or NULL if there is one. */
+static const char *choose_match(pid_t pid, struct tenant_spec *spec)
+{
+	char *path = NULL;
+	int r;
+
+	r = enter_cgroup(pid, spec->name, &path);
+	if (r == 0) {
+		spec->match = (struct selector){ .kind = SELECT_CGROUP, .name = path };
+		return NULL;
+	}
+	spec->match = (struct selector){ .kind = SELECT_PID, .pid = pid };
+	process_start_time(pid, &spec->match.start_time);
+	return strerrordesc_np(-r);
+}
+
+static void undo_match(const struct tenant_spec *spec)
+{
+	/* The process is still inside; the folder goes with it when systemd or nobody minds. */
+	if (spec->match.kind == SELECT_CGROUP)
+		cgroup_remove(spec->match.name);
+}
+
+static json_t *begin_reply(struct daemon *d, const struct tenant *t, const char *no_cgroup)
+{
+	json_t *warnings = change_warnings(d, t);
+
+	if (no_cgroup)
+		json_array_append_new(
+			warnings,
+			json_sprintf("no cgroup of its own (%s): the tenant is the process and what "
+				     "it starts",
+				     no_cgroup));
+	return json_pack("{s:o, s:o, s:b}", "tenant", tenant_json(d, t, -1, false), "warnings",
+			 warnings, "own_cgroup", !no_cgroup);
+}
+
+int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
+{
+	_cleanup_(tenant_spec_done) struct tenant_spec spec = {
+		.owner = q->peer.uid, .match.kind = SELECT_DEFAULT,
+	};
+	pid_t pid = api_arg_uint(q->args, "pid", 0);
+	const char *no_cgroup;
+	struct ini_error error;
+	struct tenant *t;
+	int r;
+
+	if (check_process(q, pid) < 0 || choose_name(d, q, pid, spec.name) < 0 ||
+	    change_limits(d, q, &spec.limits) < 0 || change_check_nested(d, q, &spec.limits) < 0)
+		return -EINVAL;
+	tenants_meet(&d->tenants, q->peer.uid);
+	no_cgroup = choose_match(pid, &spec);
+	r = config_write_tenant(&d->tenants.runs, &spec, &error);
+	if (r == 0)
+		r = tenants_apply(&d->tenants);
+	t = tenants_find(&d->tenants, spec.name);
+	if (r < 0 || !t) {
+		undo_match(&spec);
+		return api_fail(q->error, API_E_FAULT, "cannot make the tenant: %s",
+				strerrordesc_np(-r));
+	}
+	tenants_note(&d->tenants, EVENT_TENANT_NEW, t, "%s is a tenant now", t->spec.name);
+	*ret = begin_reply(d, t, no_cgroup);
+	return 0;
+}
+
+int method_run_end(struct daemon *d, const struct request *q, json_t **ret)
+{
+	const char *name = api_arg_string(q->args, "tenant");
+	struct tenant *t;
+
+	if (request_tenant(d, q, &t) < 0)
+		return -EINVAL;
+	tenants_collect(&d->tenants);
+	*ret = json_pack("{s:b}", "gone", !tenants_find(&d->tenants, name));
+	return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/process.h"
+
+#include "base/file.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/sysmacros.h>
+
+static int read_proc(pid_t pid, const char *file, char **ret)
+{
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	r = file_read_at(AT_FDCWD, path, 1 << 20, ret, NULL);
+	return r == -ENOENT ? -ESRCH : r;
+}
+
+int process_uid(pid_t pid, uid_t *ret)
+{
+	_cleanup_free_ char *status = NULL;
+	const char *line;
+	int r;
+
+	r = read_proc(pid, "status", &status);
+	if (r < 0)
+		return r;
+	line = strstr(status, "\nUid:");
+	if (!line)
+		return -ESRCH;
+	*ret = strtoul(line + strlen("\nUid:"), NULL, 10);
+	return 0;
+}
+
+int process_start_time(pid_t pid, uint64_t *ret)
+{
+	_cleanup_free_ char *stat = NULL;
+	const char *p;
+	int field, r;
+
+	r = read_proc(pid, "stat", &stat);
+	if (r < 0)
+		return r;
+	/* The name is the second field and may hold blanks and brackets: count behind its last. */
+	p = strrchr(stat, ')');
+	for (field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	if (!p)
+		return -ESRCH;
+	*ret = strtoull(p, NULL, 10);
+	return 0;
+}
+
+void process_name(pid_t pid, char ret[PROCESS_NAME_SIZE])
+{
+	_cleanup_free_ char *comm = NULL;
+
+	if (read_proc(pid, "comm", &comm) < 0)
+		str_copy(ret, PROCESS_NAME_SIZE, "-");
+	else
+		str_copy(ret, PROCESS_NAME_SIZE, str_trim(comm));
+}
+
+bool process_is(pid_t pid, uint64_t start_time)
+{
+	uint64_t now;
+
+	return process_start_time(pid, &now) == 0 && (start_time == 0 || start_time == now);
+}
+
+bool process_maps(pid_t pid, dev_t dev, ino_t ino)
+{
+	_cleanup_free_ char *maps = NULL, *wanted = NULL;
+
+	if (read_proc(pid, "maps", &maps) < 0)
+		return false;
+	wanted = str_format(" %02x:%02x %llu ", major(dev), minor(dev), (unsigned long long)ino);
+	return wanted && strstr(maps, wanted);
+}
+
+void user_name(uid_t uid, char ret[PROCESS_NAME_SIZE])
+{
+	struct passwd *pw = getpwuid(uid);
+
+	if (pw)
+		str_copy(ret, PROCESS_NAME_SIZE, pw->pw_name);
+	else
+		snprintf(ret, PROCESS_NAME_SIZE, "%u", uid);
+}
+
+int user_id(const char *name, uid_t *ret)
+{
+	struct passwd *pw;
+	uint64_t number;
+
+	if (str_parse_u64(name, &number) == 0 && number < (uid_t)-1) {
+		*ret = number;
+		return 0;
+	}
+	pw = getpwnam(name);
+	if (!pw)
+		return -ENOENT;
+	*ret = pw->pw_uid;
+	return 0;
+}
+
+bool group_has(const char *group, uid_t uid)
+{
+	struct passwd *pw = getpwuid(uid);
+	struct group *gr;
+	uint64_t number;
+	char **member;
+
+	gr = str_parse_u64(group, &number) == 0 ? getgrgid(number) : getgrnam(group);
+	if (!gr || !pw)
+		return false;
+	if (pw->pw_gid == gr->gr_gid)
+		return true;
+	for (member = gr->gr_mem; *member; member++) {
+		if (str_eq(*member, pw->pw_name))
+			return true;
+	}
+	return false;
+}

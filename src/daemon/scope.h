@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A systemd scope for a process, where systemd manages the cgroups: folders made
+ * behind its back would be taken away again.
+ */
+#ifndef DAEMON_SCOPE_H
+#define DAEMON_SCOPE_H
+
+#include "base/base.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/**
+ * scope_available() - does systemd run this host?
+ */
+bool scope_available(void);
+
+/**
+ * scope_enter() - put a process into a scope of its own, in the slice it is in
+ * @name:	of the scope, without ".scope"
+ * @ret_path:	its cgroup; the caller frees it
+ *
+ * Waits for systemd, two seconds at most.
+ *
+ * Return: 0, or a fault; -ETIMEDOUT if systemd took the request and did nothing.
+ */
+int scope_enter(pid_t pid, const char *name, char **ret_path);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The books against the devices, every half second.
+ *
+ * Contexts, code and pools take memory that no argument tells. What a device says
+ * that a process has, less what its calls explain, is its overhead. A process may
+ * allocate between the two looks; the engine then says so, and the next round
+ * settles it.
+ */
+#include "daemon/daemon.h"
+
+#include "base/log.h"
+#include "daemon/process.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+/* A charged process, as it was before the device was asked. */
+struct charged {
+	pid_t pid;
+	uint64_t n_changes;
+	uint64_t use[LEDGER_DEVICES];
+	uint64_t overhead[LEDGER_DEVICES];
+	uint32_t n_contexts[LEDGER_DEVICES];
+	struct ledger_chain chain;
+};
+
+struct charged_list {
+	struct charged *items;
+	size_t n;
+	size_t cap;
+};
+
+static int add_charged(const struct audit_process *p, void *userdata)
+{
+	struct charged_list *list = userdata;
+	struct charged *c;
+	size_t cap;
+	void *items;
+
+	if (list->n == list->cap) {
+		cap = MAX(2 * list->cap, (size_t)64);
+		items = reallocarray(list->items, cap, sizeof(*list->items));
+		if (!items)
+			return -ENOMEM;
+		list->items = items;
+		list->cap = cap;
+	}
+	c = &list->items[list->n++];
+	c->pid = p->tgid;
+	c->n_changes = p->n_changes;
+	c->chain = p->chain;
+	memcpy(c->use, p->use, sizeof(c->use));
+	memcpy(c->overhead, p->overhead, sizeof(c->overhead));
+	memcpy(c->n_contexts, p->n_contexts, sizeof(c->n_contexts));
+	return 0;
+}
+
+static struct charged *find_charged(const struct charged_list *list, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++) {
+		if (list->items[i].pid == pid)
+			return &list->items[i];
+	}
+	return NULL;
+}
+
+static const struct gpu_process *find_running(const struct gpu_process *list, size_t n, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (list[i].pid == pid)
+			return &list[i];
+	}
+	return NULL;
+}
+
+/*
+ * The least that one context was seen to cost is what the next one is charged until
+ * it is settled: too little would let a tenant start over its limit, too much would
+ * refuse it what fits.
+ */
+static void learn_context(struct daemon *d, unsigned device, const struct charged *c,
+			  uint64_t device_bytes)
+{
+	uint64_t overhead;
+
+	if (c->n_contexts[device] != 1 || device_bytes <= c->use[device])
+		return;
+	overhead = device_bytes - c->use[device];
+	if (d->context_bytes[device] && overhead >= d->context_bytes[device])
+		return;
+	d->context_bytes[device] = overhead;
+	daemon_devices_apply(d);
+}
+
+static void settle_charged(struct daemon *d, unsigned device, const struct charged *c,
+			   const struct gpu_process *running)
+{
+	uint64_t bytes = running ? running->used_bytes : 0;
+
+	if (running && bytes == GPU_UNKNOWN)
+		return;
+	/* Drivers list a process a moment after its first context: do not call that empty. */
+	if (!running && c->n_contexts[device] > 0)
+		return;
+	if (!running && c->use[device] == 0 && c->overhead[device] == 0)
+		return;
+	if (engine_settle(d->engine, c->pid, device, bytes, c->n_changes) == 0 && running)
+		learn_context(d, device, c, bytes);
+}
+
+static int is_pid(const struct audit_process *p, void *userdata)
+{
+	return p->tgid == *(uint32_t *)userdata && p->chain.n > 0;
+}
+
+static void note_adopted(struct daemon *d, pid_t pid, unsigned device, uint64_t bytes)
+{
+	struct event event = { .kind = EVENT_ADOPTED, .uid = EVENT_NO_UID, .pid = pid,
+			       .gpu = d->gpu->devices[device].uuid, .size = bytes,
+			       .left = EVENT_NO_NUMBER, .wait_ms = EVENT_NO_NUMBER };
+	char name[PROCESS_NAME_SIZE], text[200], size[QUANTITY_TEXT];
+
+	process_name(pid, name);
+	process_uid(pid, &event.uid);
+	snprintf(text, sizeof(text), "process %d (%s) was running already; its %s are charged now", pid,
+		 name, size_print_short(bytes, size));
+	event.text = text;
+	event_log_add(d->events, &event, NULL);
+}
+
+/* A process that the engine does not know: whoever matches it is charged from now on. */
+static bool adopt(struct daemon *d, const struct gpu_process *p, unsigned device)
+{
+	uint32_t pid = p->pid;
+	uid_t uid;
+
+	if (!d->engine || !d->tenants.first)
+		return false;
+	if (process_uid(p->pid, &uid) == 0)
+		tenants_meet(&d->tenants, uid);
+	if (engine_adopt(d->engine, p->pid) != 0 ||
+	    !engine_each_process(d->engine, is_pid, &pid))
+		return false;
+	note_adopted(d, p->pid, device, p->used_bytes);
+	return true;
+}
+
+static void settle_device(struct daemon *d, unsigned device, const struct charged_list *charged)
+{
+	_cleanup_free_ struct gpu_process *running = NULL;
+	uint64_t unowned = 0;
+	size_t i, n = 0;
+
+	if (gpu_processes(d->gpu, device, &running, &n) < 0)
+		return;
+	for (i = 0; i < charged->n; i++)
+		settle_charged(d, device, &charged->items[i],
+			       find_running(running, n, charged->items[i].pid));
+	for (i = 0; i < n; i++) {
+		if (find_charged(charged, running[i].pid) || adopt(d, &running[i], device))
+			continue;
+		if (running[i].used_bytes != GPU_UNKNOWN)
+			unowned += running[i].used_bytes;
+	}
+	d->unowned_bytes[device] = unowned;
+	if (d->engine)
+		engine_device_unowned(d->engine, device, unowned);
+}
+
+static void mark_active(struct daemon *d, const struct charged *c, uint64_t time_us)
+{
+	struct tenant *t;
+	uint32_t i;
+
+	for (i = 0; i < c->chain.n && i < LEDGER_DEPTH; i++) {
+		t = tenants_by_number(&d->tenants, c->chain.tenants[i]);
+		if (t)
+			t->last_active_us = MAX(t->last_active_us, time_us);
+	}
+}
+
+static void read_activity(struct daemon *d, unsigned device, const struct charged_list *charged)
+{
+	struct gpu_activity samples[256];
+	const struct charged *c;
+	size_t i, n = 0;
+
+	if (d->gpu->ops->activity(d->gpu, device, d->activity_since_us[device], samples,
+				  ARRAY_SIZE(samples), &n) < 0)
+		return;
+	for (i = 0; i < n; i++) {
+		d->activity_since_us[device] =
+			MAX(d->activity_since_us[device], samples[i].time_us);
+		c = find_charged(charged, samples[i].pid);
+		if (c && samples[i].percent > 0)
+			mark_active(d, c, samples[i].time_us);
+	}
+}
+
+void daemon_settle(struct daemon *d)
+{
+	struct charged_list charged = {};
+	unsigned i;
+
+	if (d->engine && engine_each_process(d->engine, add_charged, &charged) < 0)
+		log_warn(-ENOMEM, "the books are not settled this time");
+	for (i = 0; i < daemon_n_devices(d); i++) {
+		settle_device(d, i, &charged);
+		read_activity(d, i, &charged);
+	}
+	free(charged.items);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tenants as the API shows them. What is not known is null.
+ */
+#include "daemon/daemon.h"
+
+#include "daemon/process.h"
+
+#include <time.h>
+
+static json_t *number_or_null(uint64_t v)
+{
+	return v == UINT64_MAX ? json_null() : json_integer(v);
+}
+
+static json_t *limits_json(const struct limits *limits)
+{
+	json_t *object = json_object();
+	char buf[QUANTITY_TEXT], *key;
+	size_t i;
+
+	for (i = 0; i < limits->n_settings; i++) {
+		key = limit_key_print(&limits->settings[i]);
+		if (key)
+			json_object_set_new(object, key,
+					    json_string(limit_value_print(limits->settings[i].id,
+									  &limits->settings[i].value,
+									  buf)));
+		free(key);
+	}
+	return object;
+}
+
+static json_t *gpus_json(const struct limits *limits)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < limits->n_gpus; i++)
+		json_array_append_new(list, json_string(limits->gpus[i]));
+	return list;
+}
+
+/* What the processes of a tenant have by their calls, and beyond. */
+struct sums {
+	uint32_t number;
+	uint64_t use[LEDGER_DEVICES];
+	uint64_t overhead[LEDGER_DEVICES];
+	unsigned n_processes;
+	json_t *list; /* of processes; NULL where they are not wanted */
+};
+
+static bool is_in_chain(const struct ledger_chain *chain, uint32_t number)
+{
+	uint32_t i;
+
+	for (i = 0; i < chain->n && i < LEDGER_DEPTH; i++) {
+		if (chain->tenants[i] == number)
+			return true;
+	}
+	return false;
+}
+
+static json_t *process_json(const struct audit_process *p)
+{
+	char name[PROCESS_NAME_SIZE], user[PROCESS_NAME_SIZE] = "-";
+	uint64_t use = 0, overhead = 0;
+	unsigned i;
+	uid_t uid;
+
+	process_name(p->tgid, name);
+	if (process_uid(p->tgid, &uid) == 0)
+		user_name(uid, user);
+	for (i = 0; i < LEDGER_DEVICES; i++) {
+		use += p->use[i];
+		overhead += p->overhead[i];
+	}
+	return json_pack("{s:i, s:s, s:s, s:I, s:I}", "pid", (int)p->tgid, "command", name, "user",
+			 user, "memory.allocated", (json_int_t)use, "memory.overhead",
+			 (json_int_t)overhead);
+}
+
+static int add_process(const struct audit_process *p, void *userdata)
+{
+	struct sums *sums = userdata;
+	unsigned i;
+
+	if (!is_in_chain(&p->chain, sums->number))
+		return 0;
+	for (i = 0; i < LEDGER_DEVICES; i++) {
+		sums->use[i] += p->use[i];
+		sums->overhead[i] += p->overhead[i];
+	}
+	sums->n_processes++;
+	if (sums->list)
+		json_array_append_new(sums->list, process_json(p));
+	return 0;
+}
+
+static json_t *device_json(struct daemon *d, const struct tenant *t, unsigned device,
+			   const struct sums *sums)
+{
+	const struct gpu_device *g = &d->gpu->devices[device];
+	struct device_limits limits;
+	struct ledger book;
+	json_t *o;
+
+	tenant_limits(&d->tenants, t, device, &limits);
+	o = json_pack("{s:i, s:s, s:o, s:I, s:i, s:f}", "gpu", device, "UUID", g->uuid, "memory.max",
+		      number_or_null(limits.memory_max), "memory.low",
+		      (json_int_t)limits.memory_low, "compute.weight", limits.compute_weight,
+		      "compute.max", limits.compute_max_permille / 10.0);
+	if (!d->engine || !t->number || engine_book(d->engine, t->number, device, &book) != 0) {
+		json_object_update_new(o, json_pack("{s:n, s:n, s:n, s:n, s:n, s:n, s:n}",
+						    "memory.current", "memory.peak",
+						    "memory.allocated", "memory.overhead", "refused",
+						    "held", "waiting"));
+		return o;
+	}
+	json_object_update_new(
+		o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "memory.current",
+			     (json_int_t)book.current, "memory.peak", (json_int_t)book.peak,
+			     "memory.allocated", (json_int_t)sums->use[device], "memory.overhead",
+			     (json_int_t)sums->overhead[device], "refused",
+			     (json_int_t)book.n_refused, "held", (json_int_t)book.n_held, "waiting",
+			     (json_int_t)book.n_queued));
+	return o;
+}
+
+struct held_search {
+	struct daemon *daemon;
+	uint32_t number;
+	json_t *list;
+};
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+static int add_held(const struct audit_slot *slot, void *userdata)
+{
+	struct held_search *search = userdata;
+	struct daemon *d = search->daemon;
+	const struct tenant *by = tenants_by_number(&d->tenants, slot->tenant);
+	uint64_t now = monotonic_ns();
+	json_t *o;
+
+	if (!is_in_chain(&slot->chain, search->number) || slot->ask != AUDIT_ASK_HOLD)
+		return 0;
+	o = json_pack("{s:I, s:i, s:i, s:s, s:I, s:I}", "ticket", (json_int_t)slot->ticket, "pid",
+		      (int)slot->tgid, "tid", (int)slot->tid, "call", engine_row_name(slot->row),
+		      "size", (json_int_t)slot->size, "since_ms",
+		      (json_int_t)(now > slot->begin_ns ? (now - slot->begin_ns) / 1000000 : 0));
+	json_object_set_new(o, "gpu", slot->device < daemon_n_devices(d) ? json_integer(slot->device)
+									 : json_null());
+	json_object_set_new(o, "for", slot->reason == AUDIT_REASON_DEVICE ? json_string("device memory")
+				      : by ? json_sprintf("memory.max of %s", by->spec.name)
+					   : json_string("its turn"));
+	json_array_append_new(search->list, o);
+	return 0;
+}
+
+static json_t *held_json(struct daemon *d, const struct tenant *t)
+{
+	struct held_search search = { d, t->number, json_array() };
+
+	if (d->engine && t->number)
+		engine_each_held(d->engine, add_held, &search);
+	return search.list;
+}
+
+static const char *const origin_names[] = {
+	[TENANT_OF_FILE] = "file",
+	[TENANT_OF_RUN] = "run",
+	[TENANT_OF_TEMPLATE] = "template",
+};
+
+static json_t *identity_json(struct daemon *d, const struct tenant *t)
+{
+	_cleanup_free_ char *match = selector_print(&t->spec.match);
+	const struct config_file *file = NULL;
+	char user[PROCESS_NAME_SIZE] = "";
+	json_t *o;
+
+	if (t->uid != TENANT_NO_OWNER)
+		user_name(t->uid, user);
+	if (t->origin == TENANT_OF_FILE)
+		config_find(&d->tenants.files, t->spec.name, &file);
+	o = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:s?}", "tenant", t->spec.name, "match",
+		      match ? match : "", "origin", origin_names[t->origin], "user",
+		      *user ? user : NULL, "template", *t->template ? t->template : NULL, "file",
+		      file ? file->path : NULL, "problem", *t->problem ? t->problem : NULL);
+	json_object_set_new(o, "last_active",
+			    t->last_active_us ? json_real(t->last_active_us / 1e6) : json_null());
+	return o;
+}
+
+json_t *tenant_json(struct daemon *d, const struct tenant *t, int only_device, bool detail)
+{
+	struct sums sums = { .number = t->number, .list = detail ? json_array() : NULL };
+	json_t *o = identity_json(d, t), *devices = json_array();
+	unsigned i;
+
+	if (d->engine && t->number)
+		engine_each_process(d->engine, add_process, &sums);
+	for (i = 0; i < daemon_n_devices(d); i++) {
+		if (only_device < 0 || only_device == (int)i)
+			json_array_append_new(devices, device_json(d, t, i, &sums));
+	}
+	json_object_set_new(o, "limits", limits_json(&t->spec.limits));
+	json_object_set_new(o, "lowered", limits_json(&t->lowered));
+	json_object_set_new(o, "gpus", gpus_json(&t->spec.limits));
+	json_object_set_new(o, "devices", devices);
+	json_object_set_new(o, "n_processes",
+			    d->engine && t->number ? json_integer(sums.n_processes) : json_null());
+	json_object_set_new(o, "waiting", held_json(d, t));
+	if (detail)
+		json_object_set_new(o, "processes", sums.list);
+	return o;
+}

@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bringing up to date is mark and sweep: what is wanted is looked up or made and
+ * marked, what is not marked goes. The engine keeps tenants by name across the
+ * daemon's death, so one that is wanted again finds its books as they were.
+ */
+#include "daemon/tenants.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "daemon/cgroup.h"
+#include "daemon/process.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+static int init_dir(struct config *config, const char *dir, const char *name)
+{
+	_cleanup_free_ char *path = str_format("%s/%s", dir, name);
+
+	return path ? config_init(config, path) : -ENOMEM;
+}
+
+int tenants_init(struct tenants *tenants, const char *config_dir, const char *state_dir)
+{
+	int r;
+
+	r = init_dir(&tenants->files, config_dir, "tenants.d");
+	if (r == 0)
+		r = init_dir(&tenants->runs, state_dir, "run.d");
+	if (r == 0)
+		r = init_dir(&tenants->lowered, state_dir, "lowered.d");
+	return r;
+}
+
+static void tenant_free(struct tenant *tenant)
+{
+	tenant_spec_done(&tenant->spec);
+	limits_done(&tenant->lowered);
+	free(tenant);
+}
+
+void tenants_done(struct tenants *tenants)
+{
+	struct tenant *t, *next;
+
+	for (t = tenants->first; t; t = next) {
+		next = t->next;
+		tenant_free(t);
+	}
+	config_done(&tenants->files);
+	config_done(&tenants->runs);
+	config_done(&tenants->lowered);
+}
+
+struct tenant *tenants_find(const struct tenants *tenants, const char *name)
+{
+	struct tenant *t;
+
+	for (t = tenants->first; t; t = t->next) {
+		if (str_eq(t->spec.name, name))
+			return t;
+	}
+	return NULL;
+}
+
+struct tenant *tenants_by_number(const struct tenants *tenants, uint32_t number)
+{
+	struct tenant *t;
+
+	for (t = tenants->first; t && number; t = t->next) {
+		if (t->number == number)
+			return t;
+	}
+	return NULL;
+}
+
+static bool stands_for_user(const struct tenant *t)
+{
+	return t->spec.match.kind == SELECT_USER && t->origin != TENANT_OF_RUN;
+}
+
+struct tenant *tenants_of_uid(const struct tenants *tenants, uid_t uid)
+{
+	struct tenant *t;
+
+	for (t = tenants->first; t; t = t->next) {
+		if (stands_for_user(t) && t->uid == uid)
+			return t;
+	}
+	return NULL;
+}
+
+bool tenant_is_visible(const struct tenant *tenant, uid_t uid)
+{
+	return uid == 0 || tenant->uid == uid;
+}
+
+static void lower(struct device_limits *limits, const struct device_limits *own)
+{
+	limits->memory_max = MIN(limits->memory_max, own->memory_max);
+	limits->compute_max_permille = MIN(limits->compute_max_permille, own->compute_max_permille);
+}
+
+void tenant_limits(const struct tenants *tenants, const struct tenant *tenant, unsigned device,
+		   struct device_limits *ret)
+{
+	const struct gpu_device *d = &tenants->gpu->devices[device];
+	struct device_limits own;
+
+	limits_resolve(&tenant->spec.limits, d->uuid, d->total_bytes, ret);
+	if (tenant->lowered.n_settings > 0) {
+		limits_resolve(&tenant->lowered, d->uuid, d->total_bytes, &own);
+		lower(ret, &own);
+	}
+	ret->memory_low = MIN(ret->memory_low, ret->memory_max);
+}
+
+void tenants_note(struct tenants *tenants, enum event_kind kind, const struct tenant *tenant,
+		  const char *fmt, ...)
+{
+	struct event event = { .kind = kind, .uid = EVENT_NO_UID, .size = EVENT_NO_NUMBER,
+			       .left = EVENT_NO_NUMBER, .wait_ms = EVENT_NO_NUMBER };
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	event.text = text;
+	if (tenant) {
+		event.tenant = tenant->spec.name;
+		event.uid = tenant->uid;
+	}
+	event_log_add(tenants->events, &event, NULL);
+}
+
+/* --- the engine --------------------------------------------------------------------------------- */
+
+static uint64_t to_ns(uint64_t ms)
+{
+	return ms > UINT64_MAX / 1000000 ? UINT64_MAX : ms * 1000000;
+}
+
+/* Until a new user's own tenant is there, he shares the template's: wait rather than refuse. */
+#define TEMPLATE_WAIT_MS 2000
+
+static int engine_apply_limits(struct tenants *tenants, const struct tenant *t)
+{
+	struct device_limits limits = { .wait_low_ms = LIMIT_DEFAULT_WAIT_LOW_MS };
+	struct engine_limits e;
+	unsigned i;
+	int r;
+
+	for (i = 0; i < tenants->gpu->n_devices && i < LEDGER_DEVICES; i++) {
+		tenant_limits(tenants, t, i, &limits);
+		e.max_bytes = limits.memory_max;
+		e.low_bytes = limits.memory_low;
+		r = engine_tenant_limit(tenants->engine, t->number, i, &e);
+		if (r)
+			return r;
+	}
+	if (t->spec.match.kind == SELECT_DEFAULT)
+		limits.wait_max_ms = MAX(limits.wait_max_ms, (uint64_t)TEMPLATE_WAIT_MS);
+	return engine_tenant_waits(tenants->engine, t->number, to_ns(limits.wait_max_ms),
+				   to_ns(limits.wait_low_ms),
+				   limits.on_failure == ON_FAILURE_ALLOW ? AUDIT_FAILURE_ALLOW
+									 : AUDIT_FAILURE_KILL);
+}
+
+/*
+ * Where the driver keeps limits on cgroups itself, it is told as well: a wall behind
+ * the probes. That it does not know a cgroup is no fault.
+ */
+static void raise_outer_wall(struct tenants *tenants, const struct tenant *t)
+{
+	_cleanup_free_ char *dir = NULL;
+	struct device_limits limits;
+	unsigned i;
+
+	if (!tenants->gpu->has_driver_limits || t->spec.match.kind != SELECT_CGROUP ||
+	    cgroup_dir(t->spec.match.name, &dir) < 0)
+		return;
+	for (i = 0; i < tenants->gpu->n_devices; i++) {
+		tenant_limits(tenants, t, i, &limits);
+		tenants->gpu->ops->driver_limits(tenants->gpu, i, dir, limits.memory_low,
+						 limits.memory_max);
+	}
+}
+
+/* What a tenant's processes are known by. On failure @t->problem says why. */
+static int find_binding(struct tenant *t, enum engine_binding *ret_kind, uint64_t *ret_id)
+{
+	const struct selector *match = &t->spec.match;
+
+	switch (match->kind) {
+	case SELECT_USER:
+		*ret_kind = ENGINE_BIND_UID;
+		*ret_id = t->uid;
+		if (t->uid != TENANT_NO_OWNER)
+			return 0;
+		snprintf(t->problem, sizeof(t->problem), "there is no user %.60s", match->name);
+		return -ENOENT;
+	case SELECT_CGROUP:
+		*ret_kind = ENGINE_BIND_CGROUP;
+		if (cgroup_id(match->name, ret_id) == 0)
+			return 0;
+		snprintf(t->problem, sizeof(t->problem), "there is no such cgroup at present");
+		return -ENOENT;
+	case SELECT_PID:
+		*ret_kind = ENGINE_BIND_TREE;
+		*ret_id = match->pid;
+		if (t->bound || process_is(match->pid, match->start_time))
+			return 0;
+		snprintf(t->problem, sizeof(t->problem), "the process has ended");
+		return -ESRCH;
+	default:
+		*ret_kind = ENGINE_BIND_DEFAULT;
+		*ret_id = 0;
+		return 0;
+	}
+}
+
+static void unbind(struct tenants *tenants, struct tenant *t)
+{
+	if (t->bound && tenants->engine)
+		engine_unbind(tenants->engine, t->binding, t->bound_id);
+	t->bound = false;
+}
+
+static void bind_now(struct tenants *tenants, struct tenant *t)
+{
+	enum engine_binding kind;
+	uint64_t id;
+
+	t->problem[0] = '\0';
+	if (find_binding(t, &kind, &id) < 0) {
+		unbind(tenants, t);
+		return;
+	}
+	if (t->bound && t->binding == kind && t->bound_id == id)
+		return;
+	unbind(tenants, t);
+	if (engine_bind(tenants->engine, t->number, kind, id) != 0) {
+		snprintf(t->problem, sizeof(t->problem), "the engine has no room for one more binding");
+		return;
+	}
+	t->bound = true;
+	t->binding = kind;
+	t->bound_id = id;
+}
+
+/* A group's template is never charged itself: its members are. */
+static bool is_charged(const struct tenant *t)
+{
+	return t->spec.match.kind != SELECT_GROUP;
+}
+
+static void engine_apply(struct tenants *tenants, struct tenant *t)
+{
+	int r = 0;
+
+	if (!tenants->engine || !is_charged(t))
+		return;
+	if (t->number == 0) {
+		r = engine_tenant_find(tenants->engine, t->spec.name, &t->number);
+		if (r == ENGINE_E_GONE)
+			r = engine_tenant_new(tenants->engine, t->spec.name, &t->number);
+	}
+	if (r == 0)
+		r = engine_apply_limits(tenants, t);
+	if (r != 0) {
+		snprintf(t->problem, sizeof(t->problem), "the engine did not take it (%d)", r);
+		return;
+	}
+	bind_now(tenants, t);
+	raise_outer_wall(tenants, t);
+}
+
+static void engine_forget(struct tenants *tenants, struct tenant *t)
+{
+	if (!tenants->engine || t->number == 0)
+		return;
+	unbind(tenants, t);
+	engine_tenant_remove(tenants->engine, t->number);
+	t->number = 0;
+}
+
+/* Tenants of an earlier life of the daemon that nobody wants any more. */
+static void remove_strays(struct tenants *tenants)
+{
+	struct audit_tenant known;
+	uint32_t i;
+
+	for (i = 1; tenants->engine && i < LEDGER_TENANTS; i++) {
+		if (engine_tenant(tenants->engine, i, &known) == 0 && known.in_use &&
+		    !tenants_by_number(tenants, i))
+			engine_tenant_remove(tenants->engine, i);
+	}
+}
+
+/* --- what is wanted ----------------------------------------------------------------------------- */
+
+static uid_t owner_of(const struct tenant_spec *spec)
+{
+	uid_t uid;
+
+	if (spec->match.kind == SELECT_USER && user_id(spec->match.name, &uid) == 0)
+		return uid;
+	return spec->owner;
+}
+
+static struct tenant *tenant_make(struct tenants *tenants, const struct tenant_spec *spec)
+{
+	struct tenant *t = calloc(1, sizeof(*t)), **end;
+
+	if (!t)
+		return NULL;
+	if (tenant_spec_copy(spec, &t->spec) < 0) {
+		free(t);
+		return NULL;
+	}
+	for (end = &tenants->first; *end; end = &(*end)->next)
+		;
+	*end = t;
+	return t;
+}
+
+static int replace_spec(struct tenant *t, const struct tenant_spec *spec)
+{
+	struct tenant_spec copy;
+	int r;
+
+	r = tenant_spec_copy(spec, &copy);
+	if (r < 0)
+		return r;
+	tenant_spec_done(&t->spec);
+	t->spec = copy;
+	return 0;
+}
+
+/* Looks it up or makes it, and brings it to what @spec says. */
+static int want(struct tenants *tenants, const struct tenant_spec *spec, enum tenant_origin origin,
+		const char *template)
+{
+	struct tenant *t = tenants_find(tenants, spec->name);
+	int r = 0;
+
+	if (t && t->wanted)
+		return log_debug(-EEXIST, "two tenants are called %s", spec->name);
+	if (!t) {
+		t = tenant_make(tenants, spec);
+		if (!t)
+			return -ENOMEM;
+	} else {
+		r = replace_spec(t, spec);
+		if (r < 0)
+			return r;
+	}
+	t->wanted = true;
+	t->origin = origin;
+	t->uid = owner_of(spec);
+	str_copy(t->template, sizeof(t->template), template);
+	return 0;
+}
+
+static int want_all(struct tenants *tenants, const struct config *config, enum tenant_origin origin)
+{
+	size_t i, j;
+	int r;
+
+	for (i = 0; i < config->n_files; i++) {
+		for (j = 0; j < config->files[i].specs.n_tenants; j++) {
+			r = want(tenants, &config->files[i].specs.tenants[j], origin, "");
+			if (r == -ENOMEM)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* The template that a user falls under: a group's before the default. */
+static const struct tenant *template_for(const struct tenants *tenants, uid_t uid)
+{
+	const struct tenant *t, *found = NULL;
+
+	for (t = tenants->first; t; t = t->next) {
+		if (!t->wanted || t->origin == TENANT_OF_RUN)
+			continue;
+		if (t->spec.match.kind == SELECT_GROUP && group_has(t->spec.match.name, uid))
+			return t;
+		if (t->spec.match.kind == SELECT_DEFAULT)
+			found = t;
+	}
+	return found;
+}
+
+static bool has_own_tenant(const struct tenants *tenants, uid_t uid)
+{
+	const struct tenant *t;
+
+	for (t = tenants->first; t; t = t->next) {
+		if (t->wanted && stands_for_user(t) && t->uid == uid)
+			return true;
+	}
+	return false;
+}
+
+/* Return: 1 if a tenant for this user is wanted from a template, 0 if not. */
+static int want_member(struct tenants *tenants, uid_t uid)
+{
+	char user[PROCESS_NAME_SIZE], name[2 * TENANT_NAME_SIZE];
+	const struct tenant *template;
+	struct tenant_spec spec;
+	int r;
+
+	if (has_own_tenant(tenants, uid))
+		return 0;
+	template = template_for(tenants, uid);
+	if (!template)
+		return 0;
+	user_name(uid, user);
+	snprintf(name, sizeof(name), "%s@%s", user, template->spec.name);
+	if (!str_is_name(name))
+		snprintf(name, sizeof(name), "%u@%.40s", uid, template->spec.name);
+	r = tenant_spec_copy(&template->spec, &spec);
+	if (r < 0)
+		return r;
+	selector_done(&spec.match);
+	spec.match = (struct selector){ .kind = SELECT_USER, .name = strdup(user) };
+	str_copy(spec.name, sizeof(spec.name), name);
+	r = spec.match.name ? want(tenants, &spec, TENANT_OF_TEMPLATE, template->spec.name) : -ENOMEM;
+	tenant_spec_done(&spec);
+	return r < 0 ? r : 1;
+}
+
+/* Users who had a template's tenant in this life or an earlier one of the daemon. */
+static int want_members(struct tenants *tenants)
+{
+	struct audit_tenant known;
+	struct tenant *t;
+	uid_t uid;
+	uint32_t i;
+	char *at;
+	int r;
+
+	for (t = tenants->first; t; t = t->next) {
+		if (t->origin != TENANT_OF_TEMPLATE || t->wanted)
+			continue;
+		r = want_member(tenants, t->uid);
+		if (r < 0)
+			return r;
+	}
+	for (i = 1; tenants->engine && i < LEDGER_TENANTS; i++) {
+		if (engine_tenant(tenants->engine, i, &known) != 0 || !known.in_use)
+			continue;
+		known.name[sizeof(known.name) - 1] = '\0';
+		at = strchr(known.name, '@');
+		if (!at)
+			continue;
+		*at = '\0';
+		if (user_id(known.name, &uid) == 0) {
+			r = want_member(tenants, uid);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static void take_lowered(struct tenants *tenants)
+{
+	const struct tenant_spec *spec;
+	struct tenant *t;
+
+	for (t = tenants->first; t; t = t->next) {
+		limits_done(&t->lowered);
+		spec = config_find(&tenants->lowered, t->spec.name, NULL);
+		if (spec && selector_equal(&spec->match, &t->spec.match))
+			limits_copy(&spec->limits, &t->lowered);
+	}
+}
+
+static void sweep(struct tenants *tenants)
+{
+	struct tenant **p = &tenants->first, *t;
+
+	while ((t = *p)) {
+		if (t->wanted) {
+			p = &t->next;
+			continue;
+		}
+		*p = t->next;
+		engine_forget(tenants, t);
+		tenants_note(tenants, EVENT_TENANT_GONE, t, "%s is no tenant any more", t->spec.name);
+		tenant_free(t);
+	}
+}
+
+/*
+ * Probes only where somebody may be charged. The engine attaches a library when a
+ * process maps it, so this costs nothing where nobody uses a device.
+ */
+static void watch(struct tenants *tenants)
+{
+	if (tenants->engine)
+		engine_watch(tenants->engine, tenants->first != NULL);
+}
+
+int tenants_apply(struct tenants *tenants)
+{
+	struct tenant *t;
+	int r;
+
+	for (t = tenants->first; t; t = t->next)
+		t->wanted = false;
+	r = want_all(tenants, &tenants->files, TENANT_OF_FILE);
+	if (r == 0)
+		r = want_all(tenants, &tenants->runs, TENANT_OF_RUN);
+	if (r == 0)
+		r = want_members(tenants);
+	if (r < 0)
+		return r;
+	take_lowered(tenants);
+	sweep(tenants);
+	for (t = tenants->first; t; t = t->next)
+		engine_apply(tenants, t);
+	watch(tenants);
+	return 0;
+}
+
+static void note_refused(struct tenants *tenants, const struct config *config)
+{
+	const struct config_file *f;
+	size_t i;
+
+	for (i = 0; i < config->n_files; i++) {
+		f = &config->files[i];
+		if (!f->news)
+			continue;
+		log_warn(0, "%s:%u: %s; the file is refused", f->path, f->error.line, f->error.reason);
+		tenants_note(tenants, EVENT_FILE_REFUSED, NULL, "%s:%u: %s", f->path, f->error.line,
+			     f->error.reason);
+	}
+}
+
+/* A restart must bind process trees that it finds alive, and forget the others. */
+int tenants_reload(struct tenants *tenants)
+{
+	int r;
+
+	r = config_load(&tenants->files);
+	if (r == 0)
+		r = config_load(&tenants->runs);
+	if (r == 0)
+		r = config_load(&tenants->lowered);
+	if (r < 0)
+		return r;
+	note_refused(tenants, &tenants->files);
+	r = tenants_apply(tenants);
+	if (r == 0)
+		remove_strays(tenants);
+	return r;
+}
+
+void tenants_retry(struct tenants *tenants)
+{
+	struct tenant *t;
+
+	for (t = tenants->first; t; t = t->next) {
+		if (!tenants->engine || !t->number || t->bound || t->spec.match.kind != SELECT_CGROUP)
+			continue;
+		bind_now(tenants, t);
+		if (t->bound)
+			raise_outer_wall(tenants, t);
+	}
+}
+
+int tenants_meet(struct tenants *tenants, uid_t uid)
+{
+	struct tenant *t;
+	int r;
+
+	r = want_member(tenants, uid);
+	if (r <= 0)
+		return r;
+	t = tenants_of_uid(tenants, uid);
+	engine_apply(tenants, t);
+	tenants_note(tenants, EVENT_TENANT_NEW, t, "%s has the limits of %s", t->spec.name,
+		     t->template);
+	return 1;
+}
+
+struct charged_search {
+	uint32_t number;
+	bool found;
+};
+
+static int is_charged_to(const struct audit_process *process, void *userdata)
+{
+	struct charged_search *search = userdata;
+	uint32_t i;
+
+	for (i = 0; i < process->chain.n && i < LEDGER_DEPTH; i++)
+		search->found |= process->chain.tenants[i] == search->number;
+	return search->found;
+}
+
+static bool has_charged_process(const struct tenants *tenants, const struct tenant *t)
+{
+	struct charged_search search = { .number = t->number };
+
+	if (tenants->engine && t->number)
+		engine_each_process(tenants->engine, is_charged_to, &search);
+	return search.found;
+}
+
+static bool has_ended(const struct tenants *tenants, const struct tenant *t)
+{
+	const struct selector *match = &t->spec.match;
+
+	if (match->kind == SELECT_CGROUP)
+		return !cgroup_is_populated(match->name);
+	return !process_is(match->pid, match->start_time) && !has_charged_process(tenants, t);
+}
+
+void tenants_collect(struct tenants *tenants)
+{
+	struct ini_error error;
+	struct tenant *t;
+	bool changed = false;
+
+	for (t = tenants->first; t; t = t->next) {
+		if (t->origin != TENANT_OF_RUN || !has_ended(tenants, t))
+			continue;
+		if (t->spec.match.kind == SELECT_CGROUP)
+			cgroup_remove(t->spec.match.name);
+		if (config_remove_tenant(&tenants->runs, t->spec.name, &error) == 0)
+			changed = true;
+	}
+	if (changed)
+		tenants_apply(tenants);
+}

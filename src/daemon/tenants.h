@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tenants that there are: what files, runs and templates ask for, brought
+ * into the engine.
+ *
+ * Three folders say what is wanted: tenants.d (an administrator's), run.d (what
+ * `cotenant run` and `adopt --pid` made) and lowered.d (what users took off their
+ * own limits). `group:` and `default` tenants are templates: each user whom they
+ * match gets a tenant of his own, "alice@students".
+ *
+ * Who is not known yet is charged to the default template itself, so that a new
+ * user's first call is within a limit; his own tenant is made a moment later.
+ */
+#ifndef DAEMON_TENANTS_H
+#define DAEMON_TENANTS_H
+
+#include "audit/engine.h"
+#include "daemon/config.h"
+#include "daemon/event-log.h"
+#include "gpu/gpu.h"
+
+enum tenant_origin {
+	TENANT_OF_FILE,
+	TENANT_OF_RUN,
+	TENANT_OF_TEMPLATE,
+};
+
+/**
+ * struct tenant - one tenant
+ * @spec:		name, whom it matches, limits
+ * @lowered:		what its user took off
+ * @template:		for TENANT_OF_TEMPLATE: whose limits it has
+ * @uid:		whose it is: he sees it and may lower it; TENANT_NO_OWNER for nobody
+ * @number:		in the engine; 0 where it is not there
+ * @bound:		the engine charges its processes; else @problem says why not
+ * @bound_id:		with @binding: what it is bound to
+ * @last_active_us:	when one of its processes was last seen at work; 0 for never
+ * @wanted:		used while the list is brought up to date
+ */
+struct tenant {
+	struct tenant *next;
+	struct tenant_spec spec;
+	struct limits lowered;
+	enum tenant_origin origin;
+	char template[TENANT_NAME_SIZE];
+	uid_t uid;
+	uint32_t number;
+	bool bound;
+	enum engine_binding binding;
+	uint64_t bound_id;
+	char problem[160];
+	uint64_t last_active_us;
+	bool wanted;
+};
+
+/**
+ * struct tenants - all of them
+ * @engine:	NULL where the kernel does not let us; then limits are kept, not enforced
+ */
+struct tenants {
+	struct tenant *first;
+	struct config files;
+	struct config runs;
+	struct config lowered;
+	struct engine *engine;
+	struct gpu *gpu;
+	struct event_log *events;
+};
+
+/**
+ * tenants_init() - over the folders; nothing is read yet
+ */
+int tenants_init(struct tenants *tenants, const char *config_dir, const char *state_dir);
+
+/**
+ * tenants_reload() - read the folders again and bring the engine to what they say
+ *
+ * Tenants that the engine has from an earlier life and nobody wants are removed.
+ */
+int tenants_reload(struct tenants *tenants);
+
+/**
+ * tenants_apply() - the same without reading: after one of the folders was edited
+ */
+int tenants_apply(struct tenants *tenants);
+
+/**
+ * tenants_retry() - bind those that could not be, as their cgroup was not there yet
+ */
+void tenants_retry(struct tenants *tenants);
+
+/**
+ * tenants_collect() - forget runs whose last process has ended
+ */
+void tenants_collect(struct tenants *tenants);
+
+/**
+ * tenants_meet() - a user was seen: make his tenant where a template matches him
+ *
+ * Return: 1 if one was made, 0 if not, or a fault.
+ */
+int tenants_meet(struct tenants *tenants, uid_t uid);
+
+struct tenant *tenants_find(const struct tenants *tenants, const char *name);
+struct tenant *tenants_by_number(const struct tenants *tenants, uint32_t number);
+
+/**
+ * tenants_of_uid() - the tenant that stands for a user: his own, or that of a template
+ */
+struct tenant *tenants_of_uid(const struct tenants *tenants, uid_t uid);
+
+/**
+ * tenant_is_visible() - may this user see it?
+ */
+bool tenant_is_visible(const struct tenant *tenant, uid_t uid);
+
+/**
+ * tenant_limits() - what holds on a device, what its user took off included
+ */
+void tenant_limits(const struct tenants *tenants, const struct tenant *tenant, unsigned device,
+		   struct device_limits *ret);
+
+/**
+ * tenants_note() - raise an event about a tenant
+ */
+void tenants_note(struct tenants *tenants, enum event_kind kind, const struct tenant *tenant,
+		  const char *fmt, ...) PRINTF(4, 5);
+
+void tenants_done(struct tenants *tenants);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test-daemon FAKE-NVML: requests and files against a fake engine, without root.
+ * Two devices of 80 GiB; "nobody" (65534, of group nogroup) is the user.
+ */
+#include "base/check.h"
+#include "base/file.h"
+#include "base/fd.h"
+#include "daemon/daemon.h"
+#include "daemon/fake-engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define GIB    (1ULL << 30)
+#define NOBODY 65534
+
+static char dir[] = "/tmp/test-daemon-XXXXXX";
+static struct api_error error;
+
+uint64_t daemon_now_us(void)
+{
+	return 1;
+}
+
+typedef int (*method_fn)(struct daemon *d, const struct request *q, json_t **ret);
+
+/* Arguments as text with ' for "; the answer is dropped, only whether it was one counts. */
+static bool ask(struct daemon *d, method_fn method, uid_t uid, const char *text)
+{
+	struct request q = { .peer = { .uid = uid }, .error = &error };
+	_cleanup_free_ char *json = strdup(text);
+	json_t *reply = NULL, *args;
+	char *p;
+	int r;
+
+	for (p = json; *p; p++)
+		*p = *p == '\'' ? '"' : *p;
+	args = json_loads(json, 0, NULL);
+	q.args = args;
+	memset(&error, 0, sizeof(error));
+	r = method(d, &q, &reply);
+	json_decref(args);
+	json_decref(reply);
+	return r == 0;
+}
+
+static bool refused(struct daemon *d, method_fn method, uid_t uid, const char *text, int status,
+		    const char *word)
+{
+	return !ask(d, method, uid, text) && error.status == status && strstr(error.message, word);
+}
+
+static const struct ledger *book_of(struct daemon *d, const char *name, unsigned device)
+{
+	const struct tenant *t = tenants_find(&d->tenants, name);
+
+	return t ? &fake_engine.books[ledger_index(t->number, device)] : NULL;
+}
+
+static bool has_max(struct daemon *d, const char *name, unsigned device, uint64_t bytes)
+{
+	const struct ledger *l = book_of(d, name, device);
+
+	return l && l->max == bytes;
+}
+
+static bool is_bound(struct daemon *d, const char *name, enum engine_binding kind, uint64_t id)
+{
+	const struct tenant *t = tenants_find(&d->tenants, name);
+	const struct fake_binding *b = t ? &fake_engine.bindings[t->number] : NULL;
+
+	return b && b->bound && b->kind == kind && b->id == id;
+}
+
+static void write_file(const char *name, const char *text)
+{
+	_cleanup_free_ char *path = str_format("%s/conf/tenants.d/%s", dir, name);
+
+	file_replace(path, text, strlen(text), 0644);
+}
+
+static bool file_has(const char *name, const char *text)
+{
+	_cleanup_free_ char *path = str_format("%s/conf/tenants.d/%s", dir, name), *all = NULL;
+
+	return file_read_at(AT_FDCWD, path, 65536, &all, NULL) == 0 && strstr(all, text);
+}
+
+static void daemon_start(struct daemon *d, const char *nvml)
+{
+	_cleanup_free_ char *conf = str_format("%s/conf", dir), *state = str_format("%s/state", dir);
+	_cleanup_free_ char *files = str_format("%s/conf/tenants.d", dir);
+
+	memset(d, 0, sizeof(*d));
+	fd_mkdir_parents(files, 0755);
+	fd_mkdir_parents(state, 0755);
+	gpu_open(nvml, &d->gpu);
+	engine_open(NULL, &d->engine);
+	event_log_open(":memory:", &d->events);
+	tenants_init(&d->tenants, conf, state);
+	d->tenants.engine = d->engine;
+	d->tenants.gpu = d->gpu;
+	d->tenants.events = d->events;
+	daemon_devices_apply(d);
+	tenants_reload(&d->tenants);
+}
+
+static void daemon_stop(struct daemon *d)
+{
+	tenants_done(&d->tenants);
+	event_log_close(d->events);
+	gpu_close(d->gpu);
+}
+
+static void test_setting(struct daemon *d)
+{
+	check(!fake_engine.watching, "nothing is watched where there is no tenant");
+	check(ask(d, method_tenants_set, 0, "{'match': 'user:nobody', 'limits': {'memory.max': '50%'}}") &&
+		      has_max(d, "nobody", 0, 40 * GIB) &&
+		      is_bound(d, "nobody", ENGINE_BIND_UID, NOBODY) && fake_engine.watching,
+	      "set: a new tenant with half of each device");
+	check(file_has("nobody.ini", "memory.max = 50%"), "set: is kept as it was written");
+	check(ask(d, method_tenants_set, 0, "{'tenant': 'nobody', 'limits': {'memory.max@1': '4G', "
+					    "'memory.wait': '5s'}}") &&
+		      has_max(d, "nobody", 0, 40 * GIB) && has_max(d, "nobody", 1, 4 * GIB) &&
+		      file_has("nobody.ini", "memory.max@GPU-00000001-"),
+	      "set: a device by its index, kept by its UUID");
+	check(fake_engine.tenants[tenants_find(&d->tenants, "nobody")->number].wait_max_ns == 5000000000,
+	      "set: memory.wait reaches the engine");
+	check(ask(d, method_tenants_set, 0, "{'tenant': 'nobody', 'gpu': ['1']}") &&
+		      has_max(d, "nobody", 0, 0) && has_max(d, "nobody", 1, 4 * GIB),
+	      "set: a device that is not named has memory.max 0");
+	check(ask(d, method_tenants_set, 0, "{'tenant': 'nobody', 'gpu': [], "
+					    "'limits': {'memory.max@1': null}}") &&
+		      has_max(d, "nobody", 1, 40 * GIB),
+	      "set: null takes a limit away");
+	check(refused(d, method_tenants_set, 0, "{'tenant': 'nobody', 'limits': {'memory.mx': '1G'}}",
+		      400, "memory.mx") &&
+		      refused(d, method_tenants_set, 0,
+			      "{'tenant': 'nobody', 'limits': {'memory.max@7': '1G'}}", 404, "7") &&
+		      refused(d, method_tenants_set, 0, "{'match': 'nobody'}", 400, "nobody") &&
+		      has_max(d, "nobody", 0, 40 * GIB),
+	      "set: what is refused changes nothing");
+	check(ask(d, method_devices_set, 0, "{'gpu': '0', 'memory.reserve': '2%'}") &&
+		      fake_engine.reserve[0] == 80 * GIB / 50 && fake_engine.reserve[1] == 0,
+	      "devices.set: a reserve of one device");
+}
+
+static void test_users(struct daemon *d)
+{
+	ask(d, method_tenants_set, 0, "{'tenant': 'nobody', 'limits': {'memory.max': '8G'}}");
+	ask(d, method_tenants_set, 0, "{'match': 'cgroup:/x', 'tenant': 'x', 'limits': {}}");
+	check(ask(d, method_tenants_set, NOBODY, "{'match': 'user:nobody', 'limits': "
+						 "{'memory.max': '2G'}}") &&
+		      has_max(d, "nobody", 0, 2 * GIB) && file_has("nobody.ini", "memory.max = 8G"),
+	      "a user lowers his limit; root's number stays beside it");
+	check(refused(d, method_tenants_set, NOBODY,
+		      "{'tenant': 'nobody', 'limits': {'memory.max': '9G'}}", 403, "8G"),
+	      "a user cannot raise it above root's");
+	check(refused(d, method_tenants_set, NOBODY,
+		      "{'tenant': 'nobody', 'limits': {'memory.low': '1G'}}", 403, "memory.low"),
+	      "a user cannot give himself a guarantee");
+	check(ask(d, method_tenants_set, NOBODY, "{'tenant': 'nobody', 'limits': {'memory.max': null}}") &&
+		      has_max(d, "nobody", 0, 8 * GIB),
+	      "a user takes back what he took off");
+	check(refused(d, method_tenants_show, NOBODY, "{'tenant': 'x'}", 404, "x"),
+	      "a user does not see others' tenants");
+	check(refused(d, method_tenants_release, NOBODY, "{'tenant': 'nobody'}", 403, "root"),
+	      "a user cannot release himself");
+	check(refused(d, method_tenants_set, NOBODY, "{'match': 'user:root'}", 403, "root"),
+	      "a user makes no tenants of others");
+	check(strstr(tenants_find(&d->tenants, "x")->problem, "cgroup"),
+	      "a cgroup that is not there is a problem that is shown");
+	ask(d, method_tenants_release, 0, "{'tenant': 'x'}");
+	ask(d, method_tenants_release, 0, "{'tenant': 'nobody'}");
+	check(!d->tenants.first && !fake_engine.watching, "release: nobody is left, nothing is watched");
+}
+
+static void test_templates(struct daemon *d)
+{
+	ask(d, method_tenants_set, 0, "{'match': 'default', 'limits': {'memory.max': '4G'}}");
+	check(is_bound(d, "everyone", ENGINE_BIND_DEFAULT, 0) && has_max(d, "everyone", 0, 4 * GIB),
+	      "default: who is not known yet is within the limit");
+	check(tenants_meet(&d->tenants, NOBODY) == 1 && tenants_meet(&d->tenants, NOBODY) == 0 &&
+		      is_bound(d, "nobody@everyone", ENGINE_BIND_UID, NOBODY) &&
+		      has_max(d, "nobody@everyone", 0, 4 * GIB),
+	      "default: a user who is seen gets a tenant of his own, once");
+	ask(d, method_tenants_set, 0, "{'tenant': 'everyone', 'limits': {'memory.max': '5G'}}");
+	check(has_max(d, "nobody@everyone", 0, 5 * GIB), "default: a change reaches those who have it");
+	ask(d, method_tenants_set, 0, "{'match': 'group:nogroup', 'limits': {'memory.max': '6G'}}");
+	check(!tenants_find(&d->tenants, "nobody@everyone") && has_max(d, "nobody@nogroup", 0, 6 * GIB),
+	      "group: its members have its limits, before the default's");
+	check(refused(d, method_tenants_set, 0, "{'tenant': 'nobody@nogroup', 'limits': {}}", 409,
+		      "nogroup"),
+	      "set: who has the limits of a template is changed there");
+	ask(d, method_tenants_set, 0, "{'match': 'user:nobody', 'limits': {'memory.max': '7G'}}");
+	check(!tenants_find(&d->tenants, "nobody@nogroup") && has_max(d, "nobody", 0, 7 * GIB),
+	      "user: one who has his own has no other");
+}
+
+static void test_files(struct daemon *d)
+{
+	write_file("a.ini", "[a]\nmatch = user:root\nmemory.max = 1G\n");
+	write_file("b.ini", "[b]\nmatch = user:daemon\nmemory.max = 2G\n");
+	ask(d, method_daemon_reload, 0, "{}");
+	check(has_max(d, "a", 0, GIB) && has_max(d, "b", 0, 2 * GIB), "files: both hold");
+	write_file("a.ini", "[a]\nmatch = user:root\nmemory.max = 9G\n[z]\n");
+	write_file("b.ini", "[b]\nmatch = user:daemon\nmemory.max = 3G\n");
+	write_file("c.ini", "[c]\nmatch = user:daemon\n");
+	ask(d, method_daemon_reload, 0, "{}");
+	check(has_max(d, "b", 0, 3 * GIB), "files: a bad one does not keep the others from changing");
+	check(has_max(d, "a", 0, GIB), "files: what a bad one said when it was good holds on");
+	check(!tenants_find(&d->tenants, "c"), "files: two that match the same are refused");
+	check(refused(d, method_tenants_set, 0, "{'tenant': 'a', 'limits': {'memory.max': '2G'}}", 409,
+		      "line 4"),
+	      "set: a file that is refused is to be mended first");
+	write_file("a.ini", "[a]\nmatch = user:root\nmemory.max = 1G\n");
+	write_file("c.ini", "");
+	ask(d, method_daemon_reload, 0, "{}");
+}
+
+static void test_runs(struct daemon *d)
+{
+	_cleanup_free_ char *args = NULL;
+	pid_t child = fork();
+
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	args = str_format("{'pid': %d, 'command': '/bin/a b', 'limits': {'memory.max': '1G'}}", child);
+	check(refused(d, method_run_begin, NOBODY, args, 403, "not yours") || getuid() == NOBODY,
+	      "run: not somebody else's process");
+	check(ask(d, method_run_begin, getuid(), args), "run: a process of one's own");
+	free(args);
+	args = str_format("a-b-%d", child);
+	check(has_max(d, args, 0, GIB) && tenants_find(&d->tenants, args)->uid == getuid(),
+	      "run: is named after the command and belongs to the caller");
+	tenants_collect(&d->tenants);
+	check(tenants_find(&d->tenants, args), "run: stays while the process lives");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	tenants_collect(&d->tenants);
+	check(!tenants_find(&d->tenants, args), "run: goes with its last process");
+}
+
+static void test_restart(struct daemon *d, const char *nvml)
+{
+	uint32_t number = tenants_find(&d->tenants, "nobody")->number, stray;
+
+	engine_tenant_new(d->engine, "stray", &stray);
+	daemon_stop(d);
+	daemon_start(d, nvml);
+	check(tenants_find(&d->tenants, "nobody") &&
+		      tenants_find(&d->tenants, "nobody")->number == number,
+	      "restart: a tenant finds its books");
+	check(!fake_engine.tenants[stray].in_use, "restart: whom nobody wants any more is removed");
+	ask(d, method_tenants_release, 0, "{'tenant': 'nobody'}");
+	check(tenants_meet(&d->tenants, NOBODY) == 1, "restart: templates work on");
+	daemon_stop(d);
+	daemon_start(d, nvml);
+	check(tenants_find(&d->tenants, "nobody@nogroup"), "restart: so do those who had their limits");
+}
+
+static void remove_tree(void)
+{
+	_cleanup_free_ char *command = str_format("rm -rf '%s'", dir);
+
+	if (system(command) != 0)
+		printf("cannot remove %s\n", dir);
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon d;
+
+	if (!mkdtemp(dir))
+		return 1;
+	daemon_start(&d, argv[1]);
+	test_setting(&d);
+	test_users(&d);
+	test_templates(&d);
+	test_files(&d);
+	test_runs(&d);
+	test_restart(&d, argv[1]);
+	daemon_stop(&d);
+	remove_tree();
+	return check_result();
+}
