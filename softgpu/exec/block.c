@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A block: its warps, its shared memory, its threads' local memory.
+ *
+ * A block is run by one worker at a time, warp by warp, each for a slice. It
+ * can be left at the end of any slice, and another worker may go on with it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "softgpu/exec/block.h"
+
+/* Instructions of threads in a warp's turn: 4,096 of a full warp. */
+#define WARP_SLICE (128 * 1024)
+
+/* ---- from start to end -------------------------------------------------------------------------- */
+
+static struct warp *warp_new(struct block *block, u32 index)
+{
+	const struct exec_launch *launch = block->launch;
+	struct warp *w = aligned_alloc(64, (sizeof(*w) + 63) / 64 * 64);
+	size_t frame_bytes = sizeof(struct frame) + launch->code->regs_bytes;
+
+	if (!w)
+		return NULL;
+	memset(w, 0, sizeof(*w));
+	w->kernel_frame = aligned_alloc(64, (frame_bytes + 63) / 64 * 64);
+	if (!w->kernel_frame) {
+		free(w);
+		return NULL;
+	}
+	memset(w->kernel_frame, 0, frame_bytes);
+	w->block = block;
+	w->index = index;
+	w->local_stride = launch->local_stride;
+	w->local_size = launch->local_bytes;
+	w->local = block->local + (size_t)index * LANES * launch->local_stride;
+	for (u32 l = 0; l < LANES; l++) {
+		u32 thread = index * LANES + l;
+
+		if (thread < launch->n_threads)
+			w->lanes |= 1u << l;
+		w->tid[0][l] = thread % launch->block[0];
+		w->tid[1][l] = thread / launch->block[0] % launch->block[1];
+		w->tid[2][l] = thread / launch->block[0] / launch->block[1];
+	}
+	return w;
+}
+
+/* Frames of calls that a fault has left. */
+static void warp_drop_frames(struct warp *w)
+{
+	for (u32 i = 0; i < w->n_fragments; i++) {
+		struct frame *f = w->fragments[i].frame, *parent;
+
+		for (; f && f->call; f = parent) {
+			parent = f->parent;
+			f->live &= ~w->fragments[i].mask;
+			if (!f->live)
+				free(f);
+		}
+	}
+	w->n_fragments = 0;
+	w->frame_bytes = 0;
+}
+
+void block_free(struct block *block)
+{
+	if (!block)
+		return;
+	for (u32 i = 0; block->warps && i < block->n_warps; i++) {
+		if (!block->warps[i])
+			continue;
+		warp_drop_frames(block->warps[i]);
+		free(block->warps[i]->kernel_frame);
+		free(block->warps[i]);
+	}
+	free(block->warps);
+	free(block->shared);
+	if (block->local_bytes)
+		munmap(block->local, block->local_bytes);
+	free(block);
+}
+
+/* Untouched pages cost nothing: most kernels name more local memory than they use. */
+static bool local_map(struct block *block)
+{
+	const struct exec_launch *launch = block->launch;
+	size_t bytes = (size_t)launch->local_stride * LANES * launch->n_warps;
+	void *p;
+
+	if (!bytes)
+		return true;
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		 -1, 0);
+	if (p == MAP_FAILED)
+		return false;
+	block->local = p;
+	block->local_bytes = bytes;
+	return true;
+}
+
+struct block *block_new(struct exec_launch *launch)
+{
+	struct block *block = calloc(1, sizeof(*block));
+
+	if (!block)
+		return NULL;
+	block->launch = launch;
+	block->n_warps = launch->n_warps;
+	block->shared_size = launch->shared_bytes;
+	block->warps = calloc(block->n_warps, sizeof(struct warp *));
+	/* Vector loads never read past what they are asked for, but it need not be empty. */
+	block->shared = aligned_alloc(64, (block->shared_size + 127) / 64 * 64);
+	if (!block->warps || !block->shared || !local_map(block))
+		goto no_memory;
+	for (u32 i = 0; i < block->n_warps; i++) {
+		block->warps[i] = warp_new(block, i);
+		if (!block->warps[i])
+			goto no_memory;
+	}
+	return block;
+
+no_memory:
+	block_free(block);
+	return NULL;
+}
+
+static void warp_start(struct warp *w)
+{
+	struct frame *f = w->kernel_frame;
+
+	f->code = w->block->launch->code;
+	f->live = w->lanes;
+	for (u32 l = 0; l < LANES; l++)
+		f->top[l] = f->code->local_bytes;
+	w->alive = w->lanes;
+	w->turn = ALL_LANES;
+	w->last_turn = 0;
+	w->sleeping = false;
+	w->n_fragments = 1;
+	w->current = 0;
+	w->fragments[0] = (struct fragment){
+		.pc = f->code->insns,
+		.frame = f,
+		.mask = w->lanes,
+	};
+	memset(w->barrier_arrived, 0, sizeof(w->barrier_arrived));
+}
+
+void block_start(struct block *block, u64 index)
+{
+	const struct exec_launch *launch = block->launch;
+
+	block->index = index;
+	block->ctaid[0] = (u32)(index % launch->grid[0]);
+	block->ctaid[1] = (u32)(index / launch->grid[0] % launch->grid[1]);
+	block->ctaid[2] = (u32)(index / launch->grid[0] / launch->grid[1]);
+	block->n_alive = block->n_warps;
+	block->wake_ns = 0;
+	memset(block->barriers, 0, sizeof(block->barriers));
+	for (u32 i = 0; i < block->n_warps; i++)
+		warp_start(block->warps[i]);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------- */
+
+static _Thread_local struct fault {
+	jmp_buf away;
+	int code;
+	char message[160];
+} *this_fault;
+
+void exec_fault(struct warp *w, u32 lane, int code, const char *format, ...)
+{
+	struct fault *fault = this_fault;
+	const struct block *block = w->block;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vsnprintf(fault->message, sizeof(fault->message), format, ap);
+	va_end(ap);
+	if (n > 0 && (size_t)n < sizeof(fault->message))
+		snprintf(fault->message + n, sizeof(fault->message) - (size_t)n,
+			 " in %s, block (%u,%u,%u) thread (%u,%u,%u)", w->frame->code->name,
+			 block->ctaid[0], block->ctaid[1], block->ctaid[2], w->tid[0][lane],
+			 w->tid[1][lane], w->tid[2][lane]);
+	fault->code = code;
+	longjmp(fault->away, 1);
+}
+
+void exec_fault_address(struct warp *w, u64 addr, u32 lane, u64 size, bool write)
+{
+	exec_fault(w, lane, EXEC_FAULT_ADDRESS, "%s of %llu bytes at 0x%llx",
+		   write ? "store" : "load", (unsigned long long)size, (unsigned long long)addr);
+}
+
+void exec_fault_misaligned(struct warp *w, const u64 *addresses, u32 mask, u64 size)
+{
+	FOR_LANES(l, mask)
+	{
+		if (addresses[l] & (size - 1))
+			exec_fault(w, l, EXEC_FAULT_MISALIGNED, "%llu bytes at misaligned 0x%llx",
+				   (unsigned long long)size, (unsigned long long)addresses[l]);
+	}
+	exec_fault(w, (u32)__builtin_ctz(mask), EXEC_FAULT_MISALIGNED, "misaligned address");
+}
+
+/* ---- running ------------------------------------------------------------------------------------ */
+
+static u64 first_wake(const struct block *block)
+{
+	u64 first = UINT64_MAX;
+
+	for (u32 i = 0; i < block->n_warps; i++) {
+		const struct warp *w = block->warps[i];
+
+		for (u32 k = 0; w->sleeping && k < w->n_fragments; k++) {
+			if (w->fragments[k].state == FRAGMENT_SLEEP &&
+			    w->fragments[k].wake_ns < first)
+				first = w->fragments[k].wake_ns;
+		}
+	}
+	return first;
+}
+
+static void run_warps(struct block *block, struct block_progress *ret, u64 budget)
+{
+	bool any = true;
+
+	/* A round in which no warp ran at all ends it: they wait for something outside. */
+	while (any && block->n_alive && ret->executed + ret->spun < budget) {
+		any = false;
+		for (u32 i = 0; i < block->n_warps; i++) {
+			struct warp *w = block->warps[i];
+
+			if (!w->n_fragments)
+				continue;
+			w->executed = 0;
+			w->spun = 0;
+			warp_run(w, WARP_SLICE);
+			any |= w->executed != 0;
+			ret->executed += w->executed;
+			ret->spun += w->spun;
+			w->executed = 0;
+		}
+	}
+	ret->waits = !any;
+}
+
+void block_run(struct block *block, u64 budget, struct block_progress *ret)
+{
+	struct fault fault;
+
+	*ret = (struct block_progress){ 0 };
+	fault.code = EXEC_FAULT_NONE;
+	this_fault = &fault;
+	if (!setjmp(fault.away)) {
+		run_warps(block, ret, budget);
+	} else {
+		for (u32 i = 0; i < block->n_warps; i++)
+			ret->executed += block->warps[i]->executed;
+		ret->fault = fault.code;
+		memcpy(ret->message, fault.message, sizeof(ret->message));
+		return;
+	}
+	ret->ended = !block->n_alive;
+	if (ret->waits && !ret->ended)
+		block->wake_ns = first_wake(block);
+}
