@@ -46,12 +46,14 @@ static CUresult copy_linear_async(CUdeviceptr dst, CUdeviceptr src, size_t size_
 
 RUNTIME_CALL(cudaMemcpy, void *dst, const void *src, size_t size_bytes, enum cudaMemcpyKind kind)
 {
+	cudaError_t error;
+
 	if (!kind_is_valid(kind))
 		return failed(cudaErrorInvalidMemcpyDirection);
-	if (in_context())
-		return impl_cudaPeekAtLastError();
-	return size_bytes ? told(copy_linear((CUdeviceptr)dst, (CUdeviceptr)src, size_bytes, kind))
-			  : cudaSuccess;
+	error = in_context();
+	if (error || size_bytes == 0)
+		return error;
+	return told(copy_linear((CUdeviceptr)dst, (CUdeviceptr)src, size_bytes, kind));
 }
 
 STREAM_CALL(cudaMemcpyAsync,

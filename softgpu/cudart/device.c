@@ -14,6 +14,8 @@ static int attribute_of(CUdevice_attribute attribute, int device)
 
 #define KEEP(...) __VA_ARGS__
 #define DROP(...)
+/* The call's name is itself a macro. */
+#define EXPANDED_CALL(name, ...) RUNTIME_CALL(name, __VA_ARGS__)
 
 #define PROPERTIES	properties_11
 #define PROPERTIES_CALL cudaGetDeviceProperties_11

@@ -16,7 +16,7 @@ struct PROPERTIES {
 #undef TRIPLE
 };
 
-RUNTIME_CALL(PROPERTIES_CALL, struct PROPERTIES *p, int device)
+EXPANDED_CALL(PROPERTIES_CALL, struct PROPERTIES *p, int device)
 {
 	cudaError_t error = runtime_ready();
 

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs on the CUDA runtime, linked as nvcc links them, on the runtime library of the software GPU."""
+import subprocess
+
+import pytest
+
+from conftest import HERE, ROOT, SOFTGPU, make, run, toolkit
+
+PROGRAMS = HERE / "runtime"
+RUNS = ROOT / "build/bin/softgpu-run"
+
+
+def compiled(name, how="shared"):
+    nvcc = toolkit() / "bin/nvcc"
+    source = PROGRAMS / f"{name}.cu"
+    return make(f"runtime-{name}-{how}", [nvcc, "-cudart", how, "-arch=compute_75", source, "-o", "@OUT@"],
+                [source, PROGRAMS / "check.h"])
+
+
+@pytest.mark.parametrize("name", ["launch", "symbols", "copies", "streams", "graphs", "devices", "host-memory", "pools"])
+def test_runtime_program_is_right(gpu, name):
+    assert "right" in run([compiled(name)], gpu)
+
+
+@pytest.mark.parametrize("fault", ["assert", "address"])
+def test_fault_is_a_sticky_error(gpu, fault):
+    out = run([compiled("faults"), fault], gpu)
+    assert "fault stays" in out
+    assert (fault == "assert") == ("check_small" in out), out
+
+
+def test_device_printf_has_every_conversion(gpu):
+    assert run([compiled("printing")], gpu).splitlines() == [
+        f"{i} {i * 1.5:5.2f} hi {chr(97 + i)} {255 + i:x} 1234567890123 %" for i in range(3)]
+
+
+def test_softgpu_run_sets_the_library_path(gpu):
+    del gpu["LD_LIBRARY_PATH"]
+    assert "right" in run([RUNS, compiled("launch")], gpu)
+
+
+def test_softgpu_run_says_how_to_relink_a_static_runtime(gpu):
+    done = subprocess.run([RUNS, compiled("launch", "static")], env=gpu, text=True, capture_output=True, timeout=60)
+    assert done.returncode != 0
+    assert "-cudart shared" in done.stderr
+
+
+def test_softgpu_run_without_the_program(gpu):
+    done = subprocess.run([RUNS, "./there-is-no-such-program"], env=gpu, text=True, capture_output=True, timeout=60)
+    assert done.returncode == 127
+    assert "there-is-no-such-program" in done.stderr
+
+
+def test_every_version_exports_its_names():
+    for version, n_names in [("11.0", 396), ("12", 436), ("13", 423)]:
+        out = subprocess.run(["nm", "-D", "--defined-only", SOFTGPU / f"libcudart.so.{version}"], text=True,
+                             capture_output=True, check=True).stdout
+        names = [line.split()[-1] for line in out.splitlines() if " T " in line]
+        assert len(names) == n_names, version
+        assert all(name.endswith(f"@@libcudart.so.{version}") for name in names), version
