@@ -41,8 +41,9 @@ struct cudaChannelFormatDesc impl_cudaCreateChannelDesc(int x, int y, int z, int
 }
 
 /* The channels that are there have one width, and none follows a missing one. */
-static cudaError_t descriptor_of(const struct cudaChannelFormatDesc *channel, struct cudaExtent extent,
-				 unsigned flags, CUDA_ARRAY3D_DESCRIPTOR *ret)
+static cudaError_t descriptor_of(const struct cudaChannelFormatDesc *channel,
+				 struct cudaExtent extent, unsigned flags,
+				 CUDA_ARRAY3D_DESCRIPTOR *ret)
 {
 	int widths[] = { channel->x, channel->y, channel->z, channel->w };
 	unsigned n = 0;
@@ -77,10 +78,11 @@ RUNTIME_CALL(cudaMalloc3DArray, CUarray *array, const struct cudaChannelFormatDe
 		       told(driver.cuArray3DCreate(array, &descriptor));
 }
 
-RUNTIME_CALL(cudaMallocArray, CUarray *array, const struct cudaChannelFormatDesc *channel, size_t width,
-	     size_t height, unsigned flags)
+RUNTIME_CALL(cudaMallocArray, CUarray *array, const struct cudaChannelFormatDesc *channel,
+	     size_t width, size_t height, unsigned flags)
 {
-	return impl_cudaMalloc3DArray(array, channel, (struct cudaExtent){ width, height, 0 }, flags);
+	return impl_cudaMalloc3DArray(array, channel, (struct cudaExtent){ width, height, 0 },
+				      flags);
 }
 
 RUNTIME_CALL(cudaFreeArray, CUarray array)
@@ -97,7 +99,8 @@ RUNTIME_CALL(cudaArrayGetInfo, struct cudaChannelFormatDesc *channel, struct cud
 	if (error)
 		return error;
 	if (extent)
-		*extent = (struct cudaExtent){ descriptor.Width, descriptor.Height, descriptor.Depth };
+		*extent = (struct cudaExtent){ descriptor.Width, descriptor.Height,
+					       descriptor.Depth };
 	if (flags)
 		*flags = descriptor.Flags;
 	for (size_t i = 0; channel && i < N_FORMATS; i++) {
@@ -105,8 +108,10 @@ RUNTIME_CALL(cudaArrayGetInfo, struct cudaChannelFormatDesc *channel, struct cud
 		unsigned n = descriptor.NumChannels;
 
 		if (formats[i].format == descriptor.Format)
-			*channel = (struct cudaChannelFormatDesc){ bits, n > 1 ? bits : 0, n > 2 ? bits : 0,
-								   n > 3 ? bits : 0, formats[i].kind };
+			*channel =
+				(struct cudaChannelFormatDesc){ bits, n > 1 ? bits : 0,
+								n > 2 ? bits : 0, n > 3 ? bits : 0,
+								formats[i].kind };
 	}
 	return cudaSuccess;
 }
@@ -119,8 +124,8 @@ RUNTIME_CALL(cudaGetChannelDesc, struct cudaChannelFormatDesc *channel, CUarray 
 }
 
 RUNTIME_CALL(cudaMallocMipmappedArray, CUmipmappedArray *array,
-	     const struct cudaChannelFormatDesc *channel, struct cudaExtent extent, unsigned n_levels,
-	     unsigned flags)
+	     const struct cudaChannelFormatDesc *channel, struct cudaExtent extent,
+	     unsigned n_levels, unsigned flags)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
 

@@ -57,7 +57,8 @@ RUNTIME_CALL(cudaMemcpy, void *dst, const void *src, size_t size_bytes, enum cud
 }
 
 STREAM_CALL(cudaMemcpyAsync,
-	    (void *dst, const void *src, size_t size_bytes, enum cudaMemcpyKind kind, CUstream stream),
+	    (void *dst, const void *src, size_t size_bytes, enum cudaMemcpyKind kind,
+	     CUstream stream),
 	    (dst, src, size_bytes, kind, stream))
 {
 	cudaError_t error;
@@ -67,7 +68,8 @@ STREAM_CALL(cudaMemcpyAsync,
 	error = in_context();
 	if (error || size_bytes == 0)
 		return error;
-	return told(copy_linear_async((CUdeviceptr)dst, (CUdeviceptr)src, size_bytes, kind, stream));
+	return told(
+		copy_linear_async((CUdeviceptr)dst, (CUdeviceptr)src, size_bytes, kind, stream));
 }
 
 /* A copy on the thread's own stream, waited for: what a _ptds twin is. */
@@ -76,7 +78,8 @@ static cudaError_t finish_own(cudaError_t error)
 	return error ?: told(driver.cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
 
-RUNTIME_CALL(cudaMemcpy_ptds, void *dst, const void *src, size_t size_bytes, enum cudaMemcpyKind kind)
+RUNTIME_CALL(cudaMemcpy_ptds, void *dst, const void *src, size_t size_bytes,
+	     enum cudaMemcpyKind kind)
 {
 	return finish_own(run_cudaMemcpyAsync(dst, src, size_bytes, kind, CU_STREAM_PER_THREAD));
 }
@@ -112,9 +115,12 @@ static bool destination_is_host(enum cudaMemcpyKind kind)
  * copy_of() - the driver's form of a copy
  * @width:	in elements where an array takes part, else in bytes
  */
-static CUDA_MEMCPY3D copy_of(struct side dst, struct side src, size_t width, size_t height, size_t depth)
+static CUDA_MEMCPY3D copy_of(struct side dst, struct side src, size_t width, size_t height,
+			     size_t depth)
 {
-	size_t element = dst.array ? element_bytes(dst.array) : src.array ? element_bytes(src.array) : 1;
+	size_t element = dst.array   ? element_bytes(dst.array)
+			 : src.array ? element_bytes(src.array)
+				     : 1;
 
 	return (CUDA_MEMCPY3D){
 		.srcXInBytes = src.pos.x * (src.array ? element : 1),
@@ -180,7 +186,8 @@ RUNTIME_CALL(cudaMemcpy3D, const struct cudaMemcpy3DParms *parms)
 	return error ?: copy_now(copy);
 }
 
-STREAM_CALL(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *parms, CUstream stream), (parms, stream))
+STREAM_CALL(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *parms, CUstream stream),
+	    (parms, stream))
 {
 	CUDA_MEMCPY3D copy;
 	cudaError_t error = in_context() ?: copy_of_parms(parms, &copy);
@@ -228,25 +235,25 @@ static cudaError_t check_pitches(size_t dst_pitch, size_t src_pitch, size_t widt
 	return in_context();
 }
 
-RUNTIME_CALL(cudaMemcpy2D, void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
-	     size_t height, enum cudaMemcpyKind kind)
+RUNTIME_CALL(cudaMemcpy2D, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+	     size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-	return check_pitches(dst_pitch, src_pitch, width, kind) ?:
-		       copy_now(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
-					linear(src, src_pitch, source_is_host(kind), kind), width, height,
-					1));
+	return check_pitches(dst_pitch, src_pitch, width, kind)
+		       ?: copy_now(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
+					   linear(src, src_pitch, source_is_host(kind), kind),
+					   width, height, 1));
 }
 
 STREAM_CALL(cudaMemcpy2DAsync,
-	    (void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height,
-	     enum cudaMemcpyKind kind, CUstream stream),
+	    (void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+	     size_t height, enum cudaMemcpyKind kind, CUstream stream),
 	    (dst, dst_pitch, src, src_pitch, width, height, kind, stream))
 {
-	return check_pitches(dst_pitch, src_pitch, width, kind) ?:
-		       copy_on(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
-				       linear(src, src_pitch, source_is_host(kind), kind), width, height,
-				       1),
-			       stream);
+	return check_pitches(dst_pitch, src_pitch, width, kind)
+		       ?: copy_on(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
+					  linear(src, src_pitch, source_is_host(kind), kind), width,
+					  height, 1),
+				  stream);
 }
 
 RUNTIME_CALL(cudaMemcpy2D_ptds, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
@@ -261,20 +268,20 @@ STREAM_CALL(cudaMemcpy2DToArrayAsync,
 	     size_t height, enum cudaMemcpyKind kind, CUstream stream),
 	    (dst, x_bytes, y, src, src_pitch, width, height, kind, stream))
 {
-	return check_pitches(width, src_pitch, width, kind) ?:
-		       copy_on(copy_of(part_of(dst, x_bytes, y),
-				       linear(src, src_pitch, source_is_host(kind), kind),
-				       elements_in(dst, width), height, 1),
-			       stream);
+	return check_pitches(width, src_pitch, width, kind)
+		       ?: copy_on(copy_of(part_of(dst, x_bytes, y),
+					  linear(src, src_pitch, source_is_host(kind), kind),
+					  elements_in(dst, width), height, 1),
+				  stream);
 }
 
 RUNTIME_CALL(cudaMemcpy2DToArray, CUarray dst, size_t x_bytes, size_t y, const void *src,
 	     size_t src_pitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-	return check_pitches(width, src_pitch, width, kind) ?:
-		       copy_now(copy_of(part_of(dst, x_bytes, y),
-					linear(src, src_pitch, source_is_host(kind), kind),
-					elements_in(dst, width), height, 1));
+	return check_pitches(width, src_pitch, width, kind)
+		       ?: copy_now(copy_of(part_of(dst, x_bytes, y),
+					   linear(src, src_pitch, source_is_host(kind), kind),
+					   elements_in(dst, width), height, 1));
 }
 
 STREAM_CALL(cudaMemcpy2DFromArrayAsync,
@@ -282,26 +289,30 @@ STREAM_CALL(cudaMemcpy2DFromArrayAsync,
 	     size_t height, enum cudaMemcpyKind kind, CUstream stream),
 	    (dst, dst_pitch, src, x_bytes, y, width, height, kind, stream))
 {
-	return check_pitches(dst_pitch, width, width, kind) ?:
-		       copy_on(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
-				       part_of(src, x_bytes, y), elements_in(src, width), height, 1),
-			       stream);
+	return check_pitches(dst_pitch, width, width, kind)
+		       ?: copy_on(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
+					  part_of(src, x_bytes, y), elements_in(src, width), height,
+					  1),
+				  stream);
 }
 
-RUNTIME_CALL(cudaMemcpy2DFromArray, void *dst, size_t dst_pitch, CUarray src, size_t x_bytes, size_t y,
-	     size_t width, size_t height, enum cudaMemcpyKind kind)
+RUNTIME_CALL(cudaMemcpy2DFromArray, void *dst, size_t dst_pitch, CUarray src, size_t x_bytes,
+	     size_t y, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-	return check_pitches(dst_pitch, width, width, kind) ?:
-		       copy_now(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
-					part_of(src, x_bytes, y), elements_in(src, width), height, 1));
+	return check_pitches(dst_pitch, width, width, kind)
+		       ?: copy_now(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
+					   part_of(src, x_bytes, y), elements_in(src, width),
+					   height, 1));
 }
 
 RUNTIME_CALL(cudaMemcpy2DArrayToArray, CUarray dst, size_t dst_x_bytes, size_t dst_y, CUarray src,
-	     size_t src_x_bytes, size_t src_y, size_t width, size_t height, enum cudaMemcpyKind kind)
+	     size_t src_x_bytes, size_t src_y, size_t width, size_t height,
+	     enum cudaMemcpyKind kind)
 {
-	return in_context() ?: copy_now(copy_of(part_of(dst, dst_x_bytes, dst_y),
-						part_of(src, src_x_bytes, src_y), elements_in(src, width),
-						height, 1));
+	return in_context()
+		       ?: copy_now(copy_of(part_of(dst, dst_x_bytes, dst_y),
+					   part_of(src, src_x_bytes, src_y),
+					   elements_in(src, width), height, 1));
 }
 
 /* Bytes of a row of an array; 0 if it is not one. */
@@ -318,8 +329,8 @@ static size_t row_bytes(CUarray array)
  * The linear forms go on in the next row where one ends: a first part up to the end of the
  * row, whole rows, and the rest. @to says which way; each part is a copy of its own.
  */
-static cudaError_t copy_rows(CUarray array, size_t x_bytes, size_t y, void *memory, size_t size_bytes,
-			     enum cudaMemcpyKind kind, bool to)
+static cudaError_t copy_rows(CUarray array, size_t x_bytes, size_t y, void *memory,
+			     size_t size_bytes, enum cudaMemcpyKind kind, bool to)
 {
 	size_t row = row_bytes(array);
 	cudaError_t error = in_context();
@@ -330,9 +341,10 @@ static cudaError_t copy_rows(CUarray array, size_t x_bytes, size_t y, void *memo
 		size_t rows = x_bytes == 0 && size_bytes >= row ? size_bytes / row : 1;
 		size_t width = rows > 1 || size_bytes > row - x_bytes ? row - x_bytes : size_bytes;
 
-		error = to ? impl_cudaMemcpy2DToArray(array, x_bytes, y, memory, width, width, rows, kind)
-			   : impl_cudaMemcpy2DFromArray(memory, width, array, x_bytes, y, width, rows,
-							kind);
+		error = to ? impl_cudaMemcpy2DToArray(array, x_bytes, y, memory, width, width, rows,
+						      kind)
+			   : impl_cudaMemcpy2DFromArray(memory, width, array, x_bytes, y, width,
+							rows, kind);
 		memory = (char *)memory + width * rows;
 		size_bytes -= width * rows;
 		x_bytes = 0;
@@ -347,8 +359,8 @@ RUNTIME_CALL(cudaMemcpyToArray, CUarray dst, size_t x_bytes, size_t y, const voi
 	return copy_rows(dst, x_bytes, y, (void *)src, size_bytes, kind, /* to= */ true);
 }
 
-RUNTIME_CALL(cudaMemcpyFromArray, void *dst, CUarray src, size_t x_bytes, size_t y, size_t size_bytes,
-	     enum cudaMemcpyKind kind)
+RUNTIME_CALL(cudaMemcpyFromArray, void *dst, CUarray src, size_t x_bytes, size_t y,
+	     size_t size_bytes, enum cudaMemcpyKind kind)
 {
 	return copy_rows(src, x_bytes, y, dst, size_bytes, kind, /* to= */ false);
 }
@@ -360,7 +372,9 @@ RUNTIME_CALL(cudaMemcpyPeer, void *dst, int dst_device, const void *src, int src
 	cudaError_t error = in_context() ?: primary_context(dst_device, &to) ?:
 					    primary_context(src_device, &from);
 
-	return error ?: told(driver.cuMemcpyPeer((CUdeviceptr)dst, to, (CUdeviceptr)src, from, size_bytes));
+	return error
+		       ?: told(driver.cuMemcpyPeer((CUdeviceptr)dst, to, (CUdeviceptr)src, from,
+						   size_bytes));
 }
 
 RUNTIME_CALL(cudaMemcpyPeerAsync, void *dst, int dst_device, const void *src, int src_device,
@@ -370,11 +384,13 @@ RUNTIME_CALL(cudaMemcpyPeerAsync, void *dst, int dst_device, const void *src, in
 	cudaError_t error = in_context() ?: primary_context(dst_device, &to) ?:
 					    primary_context(src_device, &from);
 
-	return error ?: told(driver.cuMemcpyPeerAsync((CUdeviceptr)dst, to, (CUdeviceptr)src, from,
-						      size_bytes, stream));
+	return error
+		       ?: told(driver.cuMemcpyPeerAsync((CUdeviceptr)dst, to, (CUdeviceptr)src,
+							from, size_bytes, stream));
 }
 
-static cudaError_t variable_part(const void *symbol, size_t size_bytes, size_t offset, CUdeviceptr *ret)
+static cudaError_t variable_part(const void *symbol, size_t size_bytes, size_t offset,
+				 CUdeviceptr *ret)
 {
 	cudaError_t error;
 	size_t room, end;
@@ -388,13 +404,13 @@ static cudaError_t variable_part(const void *symbol, size_t size_bytes, size_t o
 	return cudaSuccess;
 }
 
-RUNTIME_CALL(cudaMemcpyToSymbol, const void *symbol, const void *src, size_t size_bytes, size_t offset,
-	     enum cudaMemcpyKind kind)
+RUNTIME_CALL(cudaMemcpyToSymbol, const void *symbol, const void *src, size_t size_bytes,
+	     size_t offset, enum cudaMemcpyKind kind)
 {
 	CUdeviceptr dst;
 
-	return variable_part(symbol, size_bytes, offset, &dst) ?:
-		       impl_cudaMemcpy((void *)dst, src, size_bytes, kind);
+	return variable_part(symbol, size_bytes, offset, &dst)
+		       ?: impl_cudaMemcpy((void *)dst, src, size_bytes, kind);
 }
 
 RUNTIME_CALL(cudaMemcpyFromSymbol, void *dst, const void *symbol, size_t size_bytes, size_t offset,
@@ -402,8 +418,8 @@ RUNTIME_CALL(cudaMemcpyFromSymbol, void *dst, const void *symbol, size_t size_by
 {
 	CUdeviceptr src;
 
-	return variable_part(symbol, size_bytes, offset, &src) ?:
-		       impl_cudaMemcpy(dst, (void *)src, size_bytes, kind);
+	return variable_part(symbol, size_bytes, offset, &src)
+		       ?: impl_cudaMemcpy(dst, (void *)src, size_bytes, kind);
 }
 
 STREAM_CALL(cudaMemcpyToSymbolAsync,
@@ -413,19 +429,19 @@ STREAM_CALL(cudaMemcpyToSymbolAsync,
 {
 	CUdeviceptr dst;
 
-	return variable_part(symbol, size_bytes, offset, &dst) ?:
-		       run_cudaMemcpyAsync((void *)dst, src, size_bytes, kind, stream);
+	return variable_part(symbol, size_bytes, offset, &dst)
+		       ?: run_cudaMemcpyAsync((void *)dst, src, size_bytes, kind, stream);
 }
 
 STREAM_CALL(cudaMemcpyFromSymbolAsync,
-	    (void *dst, const void *symbol, size_t size_bytes, size_t offset, enum cudaMemcpyKind kind,
-	     CUstream stream),
+	    (void *dst, const void *symbol, size_t size_bytes, size_t offset,
+	     enum cudaMemcpyKind kind, CUstream stream),
 	    (dst, symbol, size_bytes, offset, kind, stream))
 {
 	CUdeviceptr src;
 
-	return variable_part(symbol, size_bytes, offset, &src) ?:
-		       run_cudaMemcpyAsync(dst, (void *)src, size_bytes, kind, stream);
+	return variable_part(symbol, size_bytes, offset, &src)
+		       ?: run_cudaMemcpyAsync(dst, (void *)src, size_bytes, kind, stream);
 }
 
 RUNTIME_CALL(cudaMemset, void *ptr, int value, size_t size_bytes)
@@ -444,7 +460,8 @@ STREAM_CALL(cudaMemsetAsync, (void *ptr, int value, size_t size_bytes, CUstream 
 
 	if (error || size_bytes == 0)
 		return error;
-	return told(driver.cuMemsetD8Async((CUdeviceptr)ptr, (unsigned char)value, size_bytes, stream));
+	return told(
+		driver.cuMemsetD8Async((CUdeviceptr)ptr, (unsigned char)value, size_bytes, stream));
 }
 
 RUNTIME_CALL(cudaMemset_ptds, void *ptr, int value, size_t size_bytes)
@@ -454,16 +471,19 @@ RUNTIME_CALL(cudaMemset_ptds, void *ptr, int value, size_t size_bytes)
 
 RUNTIME_CALL(cudaMemset2D, void *ptr, size_t pitch, int value, size_t width, size_t height)
 {
-	return in_context() ?: told(driver.cuMemsetD2D8((CUdeviceptr)ptr, pitch, (unsigned char)value,
-							width, height));
+	return in_context()
+		       ?: told(driver.cuMemsetD2D8((CUdeviceptr)ptr, pitch, (unsigned char)value,
+						   width, height));
 }
 
 STREAM_CALL(cudaMemset2DAsync,
 	    (void *ptr, size_t pitch, int value, size_t width, size_t height, CUstream stream),
 	    (ptr, pitch, value, width, height, stream))
 {
-	return in_context() ?: told(driver.cuMemsetD2D8Async((CUdeviceptr)ptr, pitch,
-							     (unsigned char)value, width, height, stream));
+	return in_context()
+		       ?: told(driver.cuMemsetD2D8Async((CUdeviceptr)ptr, pitch,
+							(unsigned char)value, width, height,
+							stream));
 }
 
 /* Slices lie ysize rows apart; a set of fewer rows leaves the rest of each slice alone. */
@@ -474,13 +494,14 @@ STREAM_CALL(cudaMemset3DAsync,
 	cudaError_t error = cudaSuccess;
 
 	for (size_t z = 0; z < extent.depth && !error; z++)
-		error = run_cudaMemset2DAsync((char *)ptr.ptr + z * ptr.pitch * ptr.ysize, ptr.pitch, value,
-					      extent.width, extent.height, stream);
+		error = run_cudaMemset2DAsync((char *)ptr.ptr + z * ptr.pitch * ptr.ysize,
+					      ptr.pitch, value, extent.width, extent.height,
+					      stream);
 	return error;
 }
 
 RUNTIME_CALL(cudaMemset3D, struct cudaPitchedPtr ptr, int value, struct cudaExtent extent)
 {
-	return run_cudaMemset3DAsync(ptr, value, extent, CU_STREAM_LEGACY) ?:
-		       told(driver.cuStreamSynchronize(CU_STREAM_LEGACY));
+	return run_cudaMemset3DAsync(ptr, value, extent, CU_STREAM_LEGACY)
+		       ?: told(driver.cuStreamSynchronize(CU_STREAM_LEGACY));
 }

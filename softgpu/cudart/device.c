@@ -65,7 +65,8 @@ RUNTIME_CALL(cudaDeviceCanAccessPeer, int *can, int device, int peer)
 	return runtime_ready() ?: told(driver.cuDeviceCanAccessPeer(can, device, peer));
 }
 
-RUNTIME_CALL(cudaDeviceGetP2PAttribute, int *value, CUdevice_P2PAttribute attribute, int from, int to)
+RUNTIME_CALL(cudaDeviceGetP2PAttribute, int *value, CUdevice_P2PAttribute attribute, int from,
+	     int to)
 {
 	return runtime_ready() ?: told(driver.cuDeviceGetP2PAttribute(value, attribute, from, to));
 }
@@ -125,12 +126,14 @@ RUNTIME_CALL(cudaCtxResetPersistingL2Cache, void)
 	return in_context() ?: told(driver.cuCtxResetPersistingL2Cache());
 }
 
-RUNTIME_CALL(cudaDeviceGetGraphMemAttribute, int device, CUgraphMem_attribute attribute, void *value)
+RUNTIME_CALL(cudaDeviceGetGraphMemAttribute, int device, CUgraphMem_attribute attribute,
+	     void *value)
 {
 	return in_context() ?: told(driver.cuDeviceGetGraphMemAttribute(device, attribute, value));
 }
 
-RUNTIME_CALL(cudaDeviceSetGraphMemAttribute, int device, CUgraphMem_attribute attribute, void *value)
+RUNTIME_CALL(cudaDeviceSetGraphMemAttribute, int device, CUgraphMem_attribute attribute,
+	     void *value)
 {
 	return in_context() ?: told(driver.cuDeviceSetGraphMemAttribute(device, attribute, value));
 }

@@ -26,8 +26,8 @@ static cudaError_t kernel_params(const struct cudaKernelNodeParams *p, CUDA_KERN
 
 	if (!p)
 		return failed(cudaErrorInvalidValue);
-	error = symbol_kernel(p->func, &kernel) ?:
-			told(driver.cuKernelGetFunction(&kernel, (CUkernel)kernel));
+	error = symbol_kernel(p->func, &kernel)
+			?: told(driver.cuKernelGetFunction(&kernel, (CUkernel)kernel));
 	if (error)
 		return error;
 	*ret = (CUDA_KERNEL_NODE_PARAMS){
@@ -71,8 +71,9 @@ RUNTIME_CALL(cudaGraphExecKernelNodeSetParams, CUgraphExec exec, CUgraphNode nod
 		       told(driver.cuGraphExecKernelNodeSetParams(exec, node, &params));
 }
 
-RUNTIME_CALL(cudaGraphAddMemcpyNode1D, CUgraphNode *node, CUgraph graph, nodes after, size_t n_after,
-	     void *dst, const void *src, size_t size_bytes, enum cudaMemcpyKind kind)
+RUNTIME_CALL(cudaGraphAddMemcpyNode1D, CUgraphNode *node, CUgraph graph, nodes after,
+	     size_t n_after, void *dst, const void *src, size_t size_bytes,
+	     enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D copy = {
 		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
@@ -94,7 +95,9 @@ RUNTIME_CALL(cudaGraphAddMemcpyNode1D, CUgraphNode *node, CUgraph graph, nodes a
 		copy.dstMemoryType = CU_MEMORYTYPE_HOST;
 		copy.dstHost = dst;
 	}
-	return error ?: told(driver.cuGraphAddMemcpyNode(node, graph, after, n_after, &copy, context));
+	return error
+		       ?: told(driver.cuGraphAddMemcpyNode(node, graph, after, n_after, &copy,
+							   context));
 }
 
 RUNTIME_CALL(cudaGraphAddMemsetNode, CUgraphNode *node, CUgraph graph, nodes after, size_t n_after,
@@ -112,7 +115,9 @@ RUNTIME_CALL(cudaGraphAddMemsetNode, CUgraphNode *node, CUgraph graph, nodes aft
 					    .elementSize = p->elementSize,
 					    .width = p->width,
 					    .height = p->height };
-	return error ?: told(driver.cuGraphAddMemsetNode(node, graph, after, n_after, &params, context));
+	return error
+		       ?: told(driver.cuGraphAddMemsetNode(node, graph, after, n_after, &params,
+							   context));
 }
 
 RUNTIME_CALL(cudaGraphAddHostNode, CUgraphNode *node, CUgraph graph, nodes after, size_t n_after,
@@ -123,7 +128,8 @@ RUNTIME_CALL(cudaGraphAddHostNode, CUgraphNode *node, CUgraph graph, nodes after
 	if (!p)
 		return failed(cudaErrorInvalidValue);
 	params = (CUDA_HOST_NODE_PARAMS){ .fn = p->fn, .userData = p->userData };
-	return in_context() ?: told(driver.cuGraphAddHostNode(node, graph, after, n_after, &params));
+	return in_context()
+		       ?: told(driver.cuGraphAddHostNode(node, graph, after, n_after, &params));
 }
 
 RUNTIME_CALL(cudaGraphAddEmptyNode, CUgraphNode *node, CUgraph graph, nodes after, size_t n_after)
@@ -131,36 +137,42 @@ RUNTIME_CALL(cudaGraphAddEmptyNode, CUgraphNode *node, CUgraph graph, nodes afte
 	return in_context() ?: told(driver.cuGraphAddEmptyNode(node, graph, after, n_after));
 }
 
-RUNTIME_CALL(cudaGraphAddChildGraphNode, CUgraphNode *node, CUgraph graph, nodes after, size_t n_after,
-	     CUgraph child)
+RUNTIME_CALL(cudaGraphAddChildGraphNode, CUgraphNode *node, CUgraph graph, nodes after,
+	     size_t n_after, CUgraph child)
 {
-	return in_context() ?: told(driver.cuGraphAddChildGraphNode(node, graph, after, n_after, child));
+	return in_context()
+		       ?: told(driver.cuGraphAddChildGraphNode(node, graph, after, n_after, child));
 }
 
-RUNTIME_CALL(cudaGraphAddEventRecordNode, CUgraphNode *node, CUgraph graph, nodes after, size_t n_after,
-	     CUevent event)
+RUNTIME_CALL(cudaGraphAddEventRecordNode, CUgraphNode *node, CUgraph graph, nodes after,
+	     size_t n_after, CUevent event)
 {
-	return in_context() ?: told(driver.cuGraphAddEventRecordNode(node, graph, after, n_after, event));
+	return in_context()
+		       ?: told(driver.cuGraphAddEventRecordNode(node, graph, after, n_after,
+								event));
 }
 
-RUNTIME_CALL(cudaGraphAddEventWaitNode, CUgraphNode *node, CUgraph graph, nodes after, size_t n_after,
-	     CUevent event)
+RUNTIME_CALL(cudaGraphAddEventWaitNode, CUgraphNode *node, CUgraph graph, nodes after,
+	     size_t n_after, CUevent event)
 {
-	return in_context() ?: told(driver.cuGraphAddEventWaitNode(node, graph, after, n_after, event));
+	return in_context()
+		       ?: told(driver.cuGraphAddEventWaitNode(node, graph, after, n_after, event));
 }
 
-RUNTIME_CALL(cudaGraphAddMemAllocNode, CUgraphNode *node, CUgraph graph, nodes after, size_t n_after,
-	     CUDA_MEM_ALLOC_NODE_PARAMS *params)
+RUNTIME_CALL(cudaGraphAddMemAllocNode, CUgraphNode *node, CUgraph graph, nodes after,
+	     size_t n_after, CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
 	/* cudaMemAllocNodeParams is laid out as the driver's. */
-	return in_context() ?: told(driver.cuGraphAddMemAllocNode(node, graph, after, n_after, params));
+	return in_context()
+		       ?: told(driver.cuGraphAddMemAllocNode(node, graph, after, n_after, params));
 }
 
 RUNTIME_CALL(cudaGraphAddMemFreeNode, CUgraphNode *node, CUgraph graph, nodes after, size_t n_after,
 	     void *ptr)
 {
-	return in_context() ?: told(driver.cuGraphAddMemFreeNode(node, graph, after, n_after,
-								 (CUdeviceptr)ptr));
+	return in_context()
+		       ?: told(driver.cuGraphAddMemFreeNode(node, graph, after, n_after,
+							    (CUdeviceptr)ptr));
 }
 
 RUNTIME_CALL(cudaGraphAddDependencies, CUgraph graph, nodes from, nodes to, size_t n)
@@ -193,7 +205,8 @@ RUNTIME_CALL(cudaGraphDestroyNode, CUgraphNode node)
 	return in_context() ?: told(driver.cuGraphDestroyNode(node));
 }
 
-RUNTIME_CALL(cudaGraphInstantiateWithFlags, CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+RUNTIME_CALL(cudaGraphInstantiateWithFlags, CUgraphExec *exec, CUgraph graph,
+	     unsigned long long flags)
 {
 	return in_context() ?: told(driver.cuGraphInstantiateWithFlags(exec, graph, flags));
 }
@@ -215,7 +228,8 @@ RUNTIME_CALL(cudaGraphExecDestroy, CUgraphExec exec)
 	return in_context() ?: told(driver.cuGraphExecDestroy(exec));
 }
 
-RUNTIME_CALL(cudaGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+RUNTIME_CALL(cudaGraphExecUpdate, CUgraphExec exec, CUgraph graph,
+	     CUgraphExecUpdateResultInfo *info)
 {
 	return in_context() ?: told(driver.cuGraphExecUpdate(exec, graph, info));
 }

@@ -29,8 +29,8 @@ unsigned impl___cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, s
 	return 0;
 }
 
-RUNTIME_CALL(__cudaPopCallConfiguration, struct dim3 *grid, struct dim3 *block, size_t *shared_bytes,
-	     CUstream *stream)
+RUNTIME_CALL(__cudaPopCallConfiguration, struct dim3 *grid, struct dim3 *block,
+	     size_t *shared_bytes, CUstream *stream)
 {
 	struct configuration *top;
 
@@ -62,15 +62,16 @@ STREAM_CALL(cudaLaunchKernel,
 	CUfunction kernel;
 	cudaError_t error = in_context() ?: symbol_kernel(function, &kernel);
 
-	return error ?: told_launch(driver.cuLaunchKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y,
-							  block.z, (unsigned)shared_bytes, stream, args,
-							  NULL));
+	return error
+		       ?: told_launch(driver.cuLaunchKernel(
+				  kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+				  (unsigned)shared_bytes, stream, args, NULL));
 }
 
 /* From 13 on the compiler resolves the kernel first. */
 STREAM_CALL(__cudaLaunchKernel,
-	    (const void *kernel, struct dim3 grid, struct dim3 block, void **args, size_t shared_bytes,
-	     CUstream stream),
+	    (const void *kernel, struct dim3 grid, struct dim3 block, void **args,
+	     size_t shared_bytes, CUstream stream),
 	    (kernel, grid, block, args, shared_bytes, stream))
 {
 	return run_cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);
@@ -84,10 +85,10 @@ STREAM_CALL(cudaLaunchCooperativeKernel,
 	CUfunction kernel;
 	cudaError_t error = in_context() ?: symbol_kernel(function, &kernel);
 
-	return error ?: told_launch(driver.cuLaunchCooperativeKernel(kernel, grid.x, grid.y, grid.z,
-								     block.x, block.y, block.z,
-								     (unsigned)shared_bytes, stream,
-								     args));
+	return error
+		       ?: told_launch(driver.cuLaunchCooperativeKernel(
+				  kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+				  (unsigned)shared_bytes, stream, args));
 }
 
 static cudaError_t launch_extended(const struct cudaLaunchConfig *config, CUstream stream,
@@ -175,7 +176,8 @@ RUNTIME_CALL(cudaFuncGetAttributes, struct cudaFuncAttributes *attributes, const
 	memset(attributes, 0, sizeof(*attributes));
 	r = driver.cuFuncGetAttribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
 	if (!r)
-		r = driver.cuFuncGetAttribute(&constant, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, function);
+		r = driver.cuFuncGetAttribute(&constant, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+					      function);
 	if (!r)
 		r = driver.cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
 	for (size_t i = 0; !r && i < sizeof(ints) / sizeof(ints[0]); i++)
@@ -227,14 +229,15 @@ RUNTIME_CALL(cudaFuncGetParamInfo, const void *symbol, size_t index, size_t *off
 	return error ?: told(driver.cuFuncGetParamInfo(function, index, offset, size));
 }
 
-RUNTIME_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int *n_blocks, const void *symbol,
-	     int block_size, size_t shared_bytes, unsigned flags)
+RUNTIME_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int *n_blocks,
+	     const void *symbol, int block_size, size_t shared_bytes, unsigned flags)
 {
 	CUfunction function;
 	cudaError_t error = function_of(symbol, &function);
 
-	return error ?: told(driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-				n_blocks, function, block_size, shared_bytes, flags));
+	return error
+		       ?: told(driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+				  n_blocks, function, block_size, shared_bytes, flags));
 }
 
 RUNTIME_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessor, int *n_blocks, const void *symbol,
@@ -250,6 +253,7 @@ RUNTIME_CALL(cudaOccupancyAvailableDynamicSMemPerBlock, size_t *shared_bytes, co
 	CUfunction function;
 	cudaError_t error = function_of(symbol, &function);
 
-	return error ?: told(driver.cuOccupancyAvailableDynamicSMemPerBlock(shared_bytes, function,
-									    n_blocks, block_size));
+	return error
+		       ?: told(driver.cuOccupancyAvailableDynamicSMemPerBlock(
+				  shared_bytes, function, n_blocks, block_size));
 }

@@ -7,15 +7,18 @@
 RUNTIME_CALL(cudaLibraryLoadData, CUlibrary *library, const void *code, CUjit_option *jit_options,
 	     void **jit_values, unsigned n_jit, CUlibraryOption *options, void **values, unsigned n)
 {
-	return in_context() ?: told(driver.cuLibraryLoadData(library, code, jit_options, jit_values, n_jit,
-							     options, values, n));
+	return in_context()
+		       ?: told(driver.cuLibraryLoadData(library, code, jit_options, jit_values,
+							n_jit, options, values, n));
 }
 
-RUNTIME_CALL(cudaLibraryLoadFromFile, CUlibrary *library, const char *path, CUjit_option *jit_options,
-	     void **jit_values, unsigned n_jit, CUlibraryOption *options, void **values, unsigned n)
+RUNTIME_CALL(cudaLibraryLoadFromFile, CUlibrary *library, const char *path,
+	     CUjit_option *jit_options, void **jit_values, unsigned n_jit, CUlibraryOption *options,
+	     void **values, unsigned n)
 {
-	return in_context() ?: told(driver.cuLibraryLoadFromFile(library, path, jit_options, jit_values,
-								 n_jit, options, values, n));
+	return in_context()
+		       ?: told(driver.cuLibraryLoadFromFile(library, path, jit_options, jit_values,
+							    n_jit, options, values, n));
 }
 
 RUNTIME_CALL(cudaLibraryUnload, CUlibrary library)
@@ -38,18 +41,24 @@ RUNTIME_CALL(cudaLibraryEnumerateKernels, CUkernel *kernels, unsigned n, CUlibra
 	return in_context() ?: told(driver.cuLibraryEnumerateKernels(kernels, n, library));
 }
 
-RUNTIME_CALL(cudaLibraryGetGlobal, void **ptr, size_t *size_bytes, CUlibrary library, const char *name)
+RUNTIME_CALL(cudaLibraryGetGlobal, void **ptr, size_t *size_bytes, CUlibrary library,
+	     const char *name)
 {
-	return in_context() ?: told(driver.cuLibraryGetGlobal((CUdeviceptr *)ptr, size_bytes, library, name));
+	return in_context()
+		       ?: told(driver.cuLibraryGetGlobal((CUdeviceptr *)ptr, size_bytes, library,
+							 name));
 }
 
-RUNTIME_CALL(cudaLibraryGetManaged, void **ptr, size_t *size_bytes, CUlibrary library, const char *name)
+RUNTIME_CALL(cudaLibraryGetManaged, void **ptr, size_t *size_bytes, CUlibrary library,
+	     const char *name)
 {
-	return in_context() ?: told(driver.cuLibraryGetManaged((CUdeviceptr *)ptr, size_bytes, library, name));
+	return in_context()
+		       ?: told(driver.cuLibraryGetManaged((CUdeviceptr *)ptr, size_bytes, library,
+							  name));
 }
 
-RUNTIME_CALL(cudaKernelSetAttributeForDevice, CUkernel kernel, CUfunction_attribute attribute, int value,
-	     int device)
+RUNTIME_CALL(cudaKernelSetAttributeForDevice, CUkernel kernel, CUfunction_attribute attribute,
+	     int value, int device)
 {
 	return in_context() ?: told(driver.cuKernelSetAttribute(attribute, value, kernel, device));
 }

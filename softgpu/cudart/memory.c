@@ -26,7 +26,9 @@ RUNTIME_CALL(cudaMallocPitch, void **ptr, size_t *pitch, size_t width, size_t he
 {
 	if (!ptr || !pitch)
 		return failed(cudaErrorInvalidValue);
-	return in_context() ?: told(driver.cuMemAllocPitch((CUdeviceptr *)ptr, pitch, width, height, 16));
+	return in_context()
+		       ?: told(driver.cuMemAllocPitch((CUdeviceptr *)ptr, pitch, width, height,
+						      16));
 }
 
 RUNTIME_CALL(cudaMalloc3D, struct cudaPitchedPtr *ptr, struct cudaExtent extent)
@@ -37,11 +39,13 @@ RUNTIME_CALL(cudaMalloc3D, struct cudaPitchedPtr *ptr, struct cudaExtent extent)
 
 	if (!ptr || __builtin_mul_overflow(extent.height, extent.depth, &rows))
 		return failed(cudaErrorInvalidValue);
-	error = in_context() ?: told(driver.cuMemAllocPitch(&address, &pitch, extent.width, rows, 16));
+	error = in_context()
+			?: told(driver.cuMemAllocPitch(&address, &pitch, extent.width, rows, 16));
 	if (!error)
-		*ptr = (struct cudaPitchedPtr){
-			.ptr = (void *)address, .pitch = pitch, .xsize = extent.width, .ysize = extent.height
-		};
+		*ptr = (struct cudaPitchedPtr){ .ptr = (void *)address,
+						.pitch = pitch,
+						.xsize = extent.width,
+						.ysize = extent.height };
 	return error;
 }
 
@@ -49,7 +53,8 @@ RUNTIME_CALL(cudaMallocManaged, void **ptr, size_t size_bytes, unsigned flags)
 {
 	if (!ptr || size_bytes == 0)
 		return failed(cudaErrorInvalidValue);
-	return in_context() ?: told(driver.cuMemAllocManaged((CUdeviceptr *)ptr, size_bytes, flags));
+	return in_context()
+		       ?: told(driver.cuMemAllocManaged((CUdeviceptr *)ptr, size_bytes, flags));
 }
 
 RUNTIME_CALL(cudaHostAlloc, void **ptr, size_t size_bytes, unsigned flags)
@@ -81,7 +86,9 @@ RUNTIME_CALL(cudaHostUnregister, void *ptr)
 
 RUNTIME_CALL(cudaHostGetDevicePointer, void **device, void *host, unsigned flags)
 {
-	return in_context() ?: told(driver.cuMemHostGetDevicePointer((CUdeviceptr *)device, host, flags));
+	return in_context()
+		       ?: told(driver.cuMemHostGetDevicePointer((CUdeviceptr *)device, host,
+								flags));
 }
 
 RUNTIME_CALL(cudaHostGetFlags, unsigned *flags, void *host)
@@ -104,12 +111,14 @@ RUNTIME_CALL(cudaPointerGetAttributes, struct cudaPointerAttributes *attributes,
 	CUmemorytype type = 0;
 	bool is_managed = false;
 	struct cudaPointerAttributes found = { 0 };
-	void *values[] = { &type, &found.device, &found.devicePointer, &found.hostPointer, &is_managed };
+	void *values[] = { &type, &found.device, &found.devicePointer, &found.hostPointer,
+			   &is_managed };
 	cudaError_t error;
 
 	if (!attributes)
 		return failed(cudaErrorInvalidValue);
-	error = in_context() ?: told(driver.cuPointerGetAttributes(5, wanted, values, (CUdeviceptr)ptr));
+	error = in_context()
+			?: told(driver.cuPointerGetAttributes(5, wanted, values, (CUdeviceptr)ptr));
 	if (error)
 		return error;
 
@@ -129,11 +138,13 @@ STREAM_CALL(cudaMallocAsync, (void **ptr, size_t size_bytes, CUstream stream),
 	return in_context() ?: told(driver.cuMemAllocAsync((CUdeviceptr *)ptr, size_bytes, stream));
 }
 
-STREAM_CALL(cudaMallocFromPoolAsync, (void **ptr, size_t size_bytes, CUmemoryPool pool, CUstream stream),
+STREAM_CALL(cudaMallocFromPoolAsync,
+	    (void **ptr, size_t size_bytes, CUmemoryPool pool, CUstream stream),
 	    (ptr, size_bytes, pool, stream))
 {
-	return in_context() ?: told(driver.cuMemAllocFromPoolAsync((CUdeviceptr *)ptr, size_bytes, pool,
-								   stream));
+	return in_context()
+		       ?: told(driver.cuMemAllocFromPoolAsync((CUdeviceptr *)ptr, size_bytes, pool,
+							      stream));
 }
 
 STREAM_CALL(cudaFreeAsync, (void *ptr, CUstream stream), (ptr, stream))
@@ -181,7 +192,8 @@ RUNTIME_CALL(cudaMemPoolSetAttribute, CUmemoryPool pool, CUmemPool_attribute att
 	return in_context() ?: told(driver.cuMemPoolSetAttribute(pool, attribute, value));
 }
 
-RUNTIME_CALL(cudaMemPoolGetAccess, CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location)
+RUNTIME_CALL(cudaMemPoolGetAccess, CUmemAccess_flags *flags, CUmemoryPool pool,
+	     CUmemLocation *location)
 {
 	return in_context() ?: told(driver.cuMemPoolGetAccess(flags, pool, location));
 }
@@ -194,13 +206,16 @@ RUNTIME_CALL(cudaMemPoolSetAccess, CUmemoryPool pool, const CUmemAccessDesc *acc
 RUNTIME_CALL(cudaMemPoolExportToShareableHandle, void *handle, CUmemoryPool pool,
 	     CUmemAllocationHandleType type, unsigned flags)
 {
-	return in_context() ?: told(driver.cuMemPoolExportToShareableHandle(handle, pool, type, flags));
+	return in_context()
+		       ?: told(driver.cuMemPoolExportToShareableHandle(handle, pool, type, flags));
 }
 
 RUNTIME_CALL(cudaMemPoolImportFromShareableHandle, CUmemoryPool *pool, void *handle,
 	     CUmemAllocationHandleType type, unsigned flags)
 {
-	return in_context() ?: told(driver.cuMemPoolImportFromShareableHandle(pool, handle, type, flags));
+	return in_context()
+		       ?: told(driver.cuMemPoolImportFromShareableHandle(pool, handle, type,
+									 flags));
 }
 
 RUNTIME_CALL(cudaMemPoolExportPointer, CUmemPoolPtrExportData *data, void *ptr)
@@ -230,7 +245,8 @@ RUNTIME_CALL(cudaIpcCloseMemHandle, void *ptr)
 
 RUNTIME_CALL(cudaMemAdvise, const void *ptr, size_t size_bytes, CUmem_advise advice, int device)
 {
-	return in_context() ?: told(driver.cuMemAdvise((CUdeviceptr)ptr, size_bytes, advice, device));
+	return in_context()
+		       ?: told(driver.cuMemAdvise((CUdeviceptr)ptr, size_bytes, advice, device));
 }
 
 /* A device's number, or -1 for the host, of a location as 12.2 and newer name it. */
@@ -248,19 +264,23 @@ RUNTIME_CALL(cudaMemAdvise_v2, const void *ptr, size_t size_bytes, CUmem_advise 
 STREAM_CALL(cudaMemPrefetchAsync, (const void *ptr, size_t size_bytes, int device, CUstream stream),
 	    (ptr, size_bytes, device, stream))
 {
-	return in_context() ?: told(driver.cuMemPrefetchAsync((CUdeviceptr)ptr, size_bytes, device, stream));
+	return in_context()
+		       ?: told(driver.cuMemPrefetchAsync((CUdeviceptr)ptr, size_bytes, device,
+							 stream));
 }
 
 TWIN_CALL(cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2_ptsz,
-	  (const void *ptr, size_t size_bytes, CUmemLocation location, unsigned flags, CUstream stream),
+	  (const void *ptr, size_t size_bytes, CUmemLocation location, unsigned flags,
+	   CUstream stream),
 	  (ptr, size_bytes, location, flags, stream))
 {
 	return run_cudaMemPrefetchAsync(ptr, size_bytes, device_of(location), stream);
 }
 
-RUNTIME_CALL(cudaMemRangeGetAttribute, void *value, size_t value_bytes, CUmem_range_attribute attribute,
-	     const void *ptr, size_t size_bytes)
+RUNTIME_CALL(cudaMemRangeGetAttribute, void *value, size_t value_bytes,
+	     CUmem_range_attribute attribute, const void *ptr, size_t size_bytes)
 {
-	return in_context() ?: told(driver.cuMemRangeGetAttribute(value, value_bytes, attribute,
-								  (CUdeviceptr)ptr, size_bytes));
+	return in_context()
+		       ?: told(driver.cuMemRangeGetAttribute(value, value_bytes, attribute,
+							     (CUdeviceptr)ptr, size_bytes));
 }

@@ -74,8 +74,8 @@ static CUresult fatbin_load(struct fatbin *fatbin)
 {
 	if (fatbin->library)
 		return CUDA_SUCCESS;
-	return driver.cuLibraryLoadData(&fatbin->library, fatbin->wrapper, NULL, NULL, 0, NULL, NULL,
-					0);
+	return driver.cuLibraryLoadData(&fatbin->library, fatbin->wrapper, NULL, NULL, 0, NULL,
+					NULL, 0);
 }
 
 cudaError_t symbol_kernel(const void *host_function, CUfunction *ret)
@@ -179,11 +179,11 @@ void impl___cudaRegisterFunction(void **handle, const char *host_function, char 
 }
 
 void impl___cudaRegisterVar(void **handle, char *host_variable, char *device_address,
-			    const char *device_name, int is_extern, size_t size_bytes, int is_constant,
-			    int is_global);
+			    const char *device_name, int is_extern, size_t size_bytes,
+			    int is_constant, int is_global);
 void impl___cudaRegisterVar(void **handle, char *host_variable, char *device_address,
-			    const char *device_name, int is_extern, size_t size_bytes, int is_constant,
-			    int is_global)
+			    const char *device_name, int is_extern, size_t size_bytes,
+			    int is_constant, int is_global)
 {
 	symbol_add(handle, host_variable, device_name, /* is_kernel= */ false);
 }
@@ -195,7 +195,8 @@ void impl___cudaRegisterManagedVar(void **handle, void **host_pointer, char *dev
 				   const char *device_name, int is_extern, size_t size_bytes,
 				   int is_constant, int is_global)
 {
-	struct symbol *symbol = symbol_add(handle, host_pointer, device_name, /* is_kernel= */ false);
+	struct symbol *symbol =
+		symbol_add(handle, host_pointer, device_name, /* is_kernel= */ false);
 
 	if (!symbol)
 		return;

@@ -233,7 +233,8 @@ RUNTIME_CALL(cudaThreadSynchronize, void)
 RUNTIME_CALL(cudaSetDeviceFlags, unsigned flags)
 {
 	/* cudaDeviceMapHost is always on and no flag of the context. */
-	return runtime_ready() ?: told(driver.cuDevicePrimaryCtxSetFlags(thread_device, flags & ~8u));
+	return runtime_ready()
+		       ?: told(driver.cuDevicePrimaryCtxSetFlags(thread_device, flags & ~8u));
 }
 
 RUNTIME_CALL(cudaGetDeviceFlags, unsigned *flags)

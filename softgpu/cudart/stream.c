@@ -72,11 +72,13 @@ STREAM_CALL(cudaStreamGetDevice, (CUstream stream, int *device), (stream, device
 		       told(driver.cuCtxGetDevice(device));
 }
 
-STREAM_CALL(cudaStreamAttachMemAsync, (CUstream stream, void *ptr, size_t size_bytes, unsigned flags),
+STREAM_CALL(cudaStreamAttachMemAsync,
+	    (CUstream stream, void *ptr, size_t size_bytes, unsigned flags),
 	    (stream, ptr, size_bytes, flags))
 {
-	return in_context() ?: told(driver.cuStreamAttachMemAsync(stream, (CUdeviceptr)ptr, size_bytes,
-								  flags));
+	return in_context()
+		       ?: told(driver.cuStreamAttachMemAsync(stream, (CUdeviceptr)ptr, size_bytes,
+							     flags));
 }
 
 RUNTIME_CALL(cudaStreamCopyAttributes, CUstream to, CUstream from)
@@ -91,7 +93,8 @@ STREAM_CALL(cudaStreamGetAttribute, (CUstream stream, CUstreamAttrID id, CUstrea
 }
 
 STREAM_CALL(cudaStreamSetAttribute,
-	    (CUstream stream, CUstreamAttrID id, const CUstreamAttrValue *value), (stream, id, value))
+	    (CUstream stream, CUstreamAttrID id, const CUstreamAttrValue *value),
+	    (stream, id, value))
 {
 	return in_context() ?: told(driver.cuStreamSetAttribute(stream, id, value));
 }
@@ -106,7 +109,8 @@ STREAM_CALL(cudaStreamEndCapture, (CUstream stream, CUgraph *graph), (stream, gr
 	return in_context() ?: told(driver.cuStreamEndCapture(stream, graph));
 }
 
-STREAM_CALL(cudaStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status), (stream, status))
+STREAM_CALL(cudaStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
+	    (stream, status))
 {
 	return in_context() ?: told(driver.cuStreamIsCapturing(stream, status));
 }

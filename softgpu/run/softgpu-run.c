@@ -25,8 +25,8 @@
 
 /* What of a program tells which runtime it uses. */
 struct traits {
-	bool has_kernels;	/* a section of registered fat binaries */
-	bool needs_runtime;	/* names a shared libcudart */
+	bool has_kernels;   /* a section of registered fat binaries */
+	bool needs_runtime; /* names a shared libcudart */
 };
 
 static void read_needed(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, struct traits *traits)
@@ -143,15 +143,17 @@ int main(int argc, char **argv)
 		return EXIT_NOT_FOUND;
 	}
 	if (!find_libraries(libraries)) {
-		fprintf(stderr, "softgpu-run: the software GPU's libraries are not beside this program; "
-				"build them with make\n");
+		fprintf(stderr,
+			"softgpu-run: the software GPU's libraries are not beside this program; "
+			"build them with make\n");
 		return EXIT_CANNOT_START;
 	}
 
 	traits = program_traits(program);
 	if (traits.has_kernels && !traits.needs_runtime)
 		fprintf(stderr,
-			"softgpu-run: %s carries NVIDIA's runtime inside, which does not start on the "
+			"softgpu-run: %s carries NVIDIA's runtime inside, which does not start on "
+			"the "
 			"software GPU.\n"
 			"softgpu-run: link it with the shared runtime: nvcc -cudart shared ... "
 			"(CMake: CUDA_RUNTIME_LIBRARY Shared)\n",
