@@ -34,6 +34,11 @@ uint64_t engine_now_ns(void)
 	return clock_now();
 }
 
+void engine_update(struct state *state, unsigned dev)
+{
+	line_advance(state->files[dev], clock_now());
+}
+
 int engine_client_new(struct state *state, unsigned dev, struct engine_client **ret)
 {
 	struct engine_client *client;

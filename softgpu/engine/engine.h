@@ -83,6 +83,9 @@ int engine_run(struct engine_client *client, struct engine_job *job);
  */
 void engine_client_abort(struct engine_client *client);
 
+/** engine_update() - bring the device's counters and samples up to now; for monitors */
+void engine_update(struct state *state, unsigned dev);
+
 /**
  * engine_work_ns() - how long a device takes for a kernel's instructions
  * @device:		the device

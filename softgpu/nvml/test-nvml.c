@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The library as programs load it, named by the argument: every public name is there, and
+ * what it tells is what processes do.
+ */
+#include "softgpu/engine/engine.h"
+#include "softgpu/nvml/nvml_abi.h"
+
+#include <dlfcn.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB (1ull << 20)
+
+static int n_failed;
+static void *lib;
+static char dir[] = "/tmp/softgpu-nvml-XXXXXX";
+
+static void check(bool good, const char *what)
+{
+	printf("%s '%s'\n", good ? "ok" : "NOT OK", what);
+	n_failed += !good;
+}
+
+/* call(name, argument types...)(arguments...) */
+#define call(name, ...) ((nvmlReturn_t(*)(__VA_ARGS__))symbol(#name))
+
+static void *symbol(const char *name)
+{
+	void *address = dlsym(lib, name);
+
+	if (!address) {
+		printf("NOT OK '%s is exported'\n", name);
+		exit(1);
+	}
+	return address;
+}
+
+static nvmlDevice_t device(unsigned index)
+{
+	nvmlDevice_t handle = NULL;
+
+	call(nvmlDeviceGetHandleByIndex_v2, unsigned, nvmlDevice_t *)(index, &handle);
+	return handle;
+}
+
+static void test_names(void)
+{
+	static const char *const names[] = {
+#define NVML(name) #name,
+#include "softgpu/nvml/nvml.def"
+#undef NVML
+	};
+	unsigned n_missing = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		n_missing += !dlsym(lib, names[i]);
+	check(n_missing == 0, "every name of nvml.def is exported");
+	check(sizeof(names) / sizeof(names[0]) > 400, "and there are more than 400");
+}
+
+static void test_layouts(void)
+{
+	check(sizeof(nvmlPciInfo_t) == 68 && offsetof(nvmlPciInfo_t, busId) == 36, "nvmlPciInfo_t");
+	check(sizeof(nvmlMemory_t) == 24, "nvmlMemory_t");
+	check(NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2) == 0x02000028, "nvmlMemory_v2_t");
+	check(sizeof(nvmlProcessInfo_v1_t) == 16 && sizeof(nvmlProcessInfo_v2_t) == 24,
+	      "nvmlProcessInfo_t");
+	check(sizeof(nvmlProcessUtilizationSample_t) == 32, "nvmlProcessUtilizationSample_t");
+	check(sizeof(nvmlFieldValue_t) == 40 && sizeof(nvmlSample_t) == 16, "nvmlFieldValue_t");
+	check(sizeof(nvmlEventData_t) == 32, "nvmlEventData_t");
+	check(sizeof(nvmlSetMemoryLimits_v1_t) == 24 && sizeof(nvmlGetMemoryLimits_v1_t) == 32,
+	      "memory limits");
+}
+
+static void test_uninitialised(void)
+{
+	unsigned n;
+
+	check(call(nvmlDeviceGetCount_v2, unsigned *)(&n) == NVML_ERROR_UNINITIALIZED,
+	      "nothing before nvmlInit");
+	check(call(nvmlShutdown, void)() == NVML_ERROR_UNINITIALIZED, "no shutdown either");
+	check(strcmp(((const char *(*)(int))symbol("nvmlErrorString"))(3), "Not Supported") == 0 &&
+		      strcmp(((const char *(*)(int))symbol("nvmlErrorString"))(-5),
+			     "Unknown Error") == 0,
+	      "nvmlErrorString");
+}
+
+static void test_identity(void)
+{
+	char text[96], small[4];
+	nvmlDevice_t other = NULL;
+	nvmlPciInfo_t pci;
+	unsigned n = 0;
+	int major = 0, minor = 0;
+
+	check(call(nvmlDeviceGetCount_v2, unsigned *)(&n) == 0 && n == 2, "two devices");
+	check(call(nvmlDeviceGetName, nvmlDevice_t, char *, unsigned)(device(0), text, 96) == 0 &&
+		      strcmp(text, "SoftGPU 80GB") == 0,
+	      "a name");
+	check(call(nvmlDeviceGetName, nvmlDevice_t, char *, unsigned)(device(0), small, 4) ==
+		      NVML_ERROR_INSUFFICIENT_SIZE,
+	      "a buffer that is too small");
+	call(nvmlDeviceGetUUID, nvmlDevice_t, char *, unsigned)(device(1), text, 96);
+	check(call(nvmlDeviceGetHandleByUUID, const char *, nvmlDevice_t *)(text, &other) == 0 &&
+		      other == device(1),
+	      "by UUID");
+	check(call(nvmlDeviceGetPciInfo_v3, nvmlDevice_t, nvmlPciInfo_t *)(device(1), &pci) == 0 &&
+		      strcmp(pci.busId, "00000000:11:00.0") == 0 &&
+		      strcmp(pci.busIdLegacy, "0000:11:00.0") == 0,
+	      "PCI id");
+	check(call(nvmlDeviceGetHandleByPciBusId_v2, const char *, nvmlDevice_t *)(pci.busId,
+										   &other) == 0 &&
+		      other == device(1),
+	      "by PCI id");
+	check(call(nvmlDeviceGetCudaComputeCapability, nvmlDevice_t, int *,
+		   int *)(device(0), &major, &minor) == 0 &&
+		      major == 8 && minor == 0,
+	      "compute capability");
+	check(call(nvmlDeviceGetIndex, nvmlDevice_t, unsigned *)((nvmlDevice_t)&n, &n) ==
+		      NVML_ERROR_INVALID_ARGUMENT,
+	      "a handle that is none");
+	check(call(nvmlDeviceGetIndex, nvmlDevice_t, unsigned *)(device(0), NULL) ==
+		      NVML_ERROR_INVALID_ARGUMENT,
+	      "no place for the answer");
+	check(call(nvmlDeviceGetFanSpeed, nvmlDevice_t, unsigned *)(device(0), &n) ==
+		      NVML_ERROR_NOT_SUPPORTED,
+	      "what is not there is not supported");
+}
+
+static void test_idle(void)
+{
+	nvmlMemory_t memory;
+	nvmlMemory_v2_t memory_v2 = { .version = NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2) };
+	nvmlUtilization_t utilization;
+	unsigned n = 0;
+
+	check(call(nvmlDeviceGetMemoryInfo, nvmlDevice_t, nvmlMemory_t *)(device(0), &memory) ==
+			      0 &&
+		      memory.total == 80ull << 30 && memory.used == 0 &&
+		      memory.free == memory.total,
+	      "idle: all memory is free");
+	check(call(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t, nvmlMemory_v2_t *)(device(0),
+										&memory_v2) == 0 &&
+		      memory_v2.total == memory_v2.free + memory_v2.used + memory_v2.reserved,
+	      "memory, version 2");
+	memory_v2.version = 1;
+	check(call(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t, nvmlMemory_v2_t *)(
+		      device(0), &memory_v2) == NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+	      "memory, an unknown version");
+	check(call(nvmlDeviceGetUtilizationRates, nvmlDevice_t,
+		   nvmlUtilization_t *)(device(0), &utilization) == 0 &&
+		      utilization.gpu == 0,
+	      "idle: 0 %");
+	check(call(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDevice_t, unsigned *,
+		   void *)(device(0), &n, NULL) == 0 &&
+		      n == 0,
+	      "idle: we are no compute process ourselves");
+}
+
+/* A process with 500 MiB and a context, whose device is always busy. */
+static void work(void)
+{
+	struct engine_job job = { .duration_ns = 100000000, .more = true };
+	struct softgpu_config config;
+	struct engine_client *client;
+	struct state *state;
+
+	if (config_load(&config) != 0 || state_open(&config, STATE_CONFIGURE, &state) != 0 ||
+	    state_attach(state) != 0 || state_charge(state, 0, 500 * MIB) != 0 ||
+	    engine_client_new(state, 0, &client) != 0)
+		_exit(1);
+	state_context_add(state, 0, 1);
+	for (;;) {
+		engine_run(client, &job);
+		job.ready_ns = job.ret_end_ns;
+	}
+}
+
+static unsigned n_running(void)
+{
+	unsigned n = 0;
+
+	call(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDevice_t, unsigned *, void *)(device(0),
+											&n, NULL);
+	return n;
+}
+
+static void check_processes(pid_t pid)
+{
+	nvmlProcessInfo_v2_t infos[4] = { 0 };
+	nvmlProcessInfo_v1_t infos_v1[4] = { 0 };
+	unsigned n = 0;
+
+	check(call(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDevice_t, unsigned *,
+		   nvmlProcessInfo_v2_t *)(device(0), &n, infos) == NVML_ERROR_INSUFFICIENT_SIZE &&
+		      n == 1,
+	      "running processes: how many there are");
+	n = 4;
+	check(call(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDevice_t, unsigned *,
+		   nvmlProcessInfo_v2_t *)(device(0), &n, infos) == 0 &&
+		      n == 1 && infos[0].pid == (unsigned)pid &&
+		      infos[0].usedGpuMemory == 500 * MIB &&
+		      infos[0].gpuInstanceId == NVML_NO_INSTANCE,
+	      "running processes: pid and memory");
+	n = 4;
+	check(call(nvmlDeviceGetComputeRunningProcesses, nvmlDevice_t, unsigned *,
+		   nvmlProcessInfo_v1_t *)(device(0), &n, infos_v1) == 0 &&
+		      n == 1 && infos_v1[0].pid == (unsigned)pid &&
+		      infos_v1[0].usedGpuMemory == 500 * MIB,
+	      "running processes: the first version's entries");
+	n = 4;
+	check(call(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDevice_t, unsigned *,
+		   void *)(device(1), &n, infos) == 0 &&
+		      n == 0,
+	      "running processes: of another device");
+}
+
+static void check_utilization(pid_t pid)
+{
+	nvmlProcessUtilizationSample_t samples[4] = { 0 };
+	nvmlUtilization_t utilization = { 0 };
+	unsigned n = 4, power = 0, clock = 0;
+
+	/* Two sample periods of 1/6 s, so that one lies wholly in the busy time. */
+	usleep(340000);
+	call(nvmlDeviceGetUtilizationRates, nvmlDevice_t, nvmlUtilization_t *)(device(0),
+									       &utilization);
+	check(utilization.gpu == 100, "busy: 100 %");
+	check(call(nvmlDeviceGetProcessUtilization, nvmlDevice_t, nvmlProcessUtilizationSample_t *,
+		   unsigned *, unsigned long long)(device(0), samples, &n, 0) == 0 &&
+		      n == 1 && samples[0].pid == (unsigned)pid && samples[0].smUtil == 100,
+	      "busy: its process is");
+	n = 4;
+	check(call(nvmlDeviceGetProcessUtilization, nvmlDevice_t, nvmlProcessUtilizationSample_t *,
+		   unsigned *,
+		   unsigned long long)(device(0), samples, &n, samples[0].timeStamp + 10000000) ==
+			      NVML_ERROR_NOT_FOUND &&
+		      n == 0,
+	      "a sample that was seen is not told again");
+	call(nvmlDeviceGetPowerUsage, nvmlDevice_t, unsigned *)(device(0), &power);
+	call(nvmlDeviceGetClockInfo, nvmlDevice_t, int, unsigned *)(device(0), 1, &clock);
+	check(power == 400000 && clock == 1410, "busy: power and clock");
+	call(nvmlDeviceGetPowerUsage, nvmlDevice_t, unsigned *)(device(1), &power);
+	call(nvmlDeviceGetClockInfo, nvmlDevice_t, int, unsigned *)(device(1), 1, &clock);
+	check(power == 60000 && clock == 210, "the other device rests");
+}
+
+static void test_busy(void)
+{
+	nvmlMemory_t memory;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		work();
+	while (n_running() == 0)
+		usleep(1000);
+	call(nvmlDeviceGetMemoryInfo, nvmlDevice_t, nvmlMemory_t *)(device(0), &memory);
+	check(memory.used == 500 * MIB && memory.total == memory.used + memory.free,
+	      "used memory adds up");
+	check_processes(pid);
+	check_utilization(pid);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	call(nvmlDeviceGetMemoryInfo, nvmlDevice_t, nvmlMemory_t *)(device(0), &memory);
+	check(memory.used == 0 && n_running() == 0, "a killed process is gone at once");
+}
+
+static void test_fields(void)
+{
+	nvmlFieldValue_t values[] = { { .fieldId = 186 }, { .fieldId = 5000 } };
+
+	check(call(nvmlDeviceGetFieldValues, nvmlDevice_t, int, nvmlFieldValue_t *)(device(1), 2,
+										    values) == 0 &&
+		      values[0].nvmlReturn == 0 && values[0].value.uiVal == 60000 &&
+		      values[1].nvmlReturn == NVML_ERROR_NOT_SUPPORTED,
+	      "values by number");
+}
+
+static void test_events(void)
+{
+	nvmlEventSet_t set = NULL;
+	nvmlEventData_t data;
+
+	check(call(nvmlEventSetCreate, nvmlEventSet_t *)(&set) == 0 &&
+		      call(nvmlDeviceRegisterEvents, nvmlDevice_t, unsigned long long,
+			   nvmlEventSet_t)(device(0), 8, set) == 0,
+	      "a set of events");
+	check(call(nvmlEventSetWait_v2, nvmlEventSet_t, nvmlEventData_t *,
+		   unsigned)(set, &data, 1) == NVML_ERROR_TIMEOUT,
+	      "nothing happens");
+	check(call(nvmlEventSetFree, nvmlEventSet_t)(set) == 0 &&
+		      call(nvmlEventSetFree, nvmlEventSet_t)(set) == NVML_ERROR_INVALID_ARGUMENT,
+	      "a set is freed once");
+}
+
+static void test_limits(void)
+{
+	nvmlSetMemoryLimits_v1_t limits = { .nameSpace = "/nonexistent", .hardLimit = MIB };
+	nvmlReturn_t r = call(nvmlDeviceSetMemoryLimits_v1, nvmlDevice_t,
+			      nvmlSetMemoryLimits_v1_t *)(device(0), &limits);
+
+	check(r == (geteuid() == 0 ? NVML_ERROR_OPERATING_SYSTEM : NVML_ERROR_NO_PERMISSION),
+	      "a limit of a cgroup that is not there");
+	limits.softLimit = 2 * MIB;
+	check(call(nvmlDeviceSetMemoryLimits_v1, nvmlDevice_t,
+		   nvmlSetMemoryLimits_v1_t *)(device(0), &limits) == NVML_ERROR_INVALID_ARGUMENT,
+	      "a soft limit above the hard one");
+}
+
+static int entry_remove(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	return remove(path);
+}
+
+int main(int argc, char **argv)
+{
+	lib = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
+	if (!lib || !mkdtemp(dir) || setenv("SOFTGPU_DIR", dir, 1) < 0) {
+		printf("NOT OK '%s'\n", argc == 2 ? dlerror() : "which library?");
+		return 1;
+	}
+	test_names();
+	test_layouts();
+	test_uninitialised();
+	check(call(nvmlInit, void)() == 0 && call(nvmlInit_v2, void)() == 0, "nvmlInit, twice");
+	check(call(nvmlShutdown, void)() == 0, "nvmlShutdown, once");
+	test_identity();
+	test_idle();
+	test_busy();
+	test_fields();
+	test_events();
+	test_limits();
+	check(call(nvmlShutdown, void)() == 0, "nvmlShutdown");
+	nftw(dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+	return n_failed != 0;
+}
