@@ -67,9 +67,12 @@ void parse_unexpected(struct parser *p, const char *wanted)
 			   t->kind == TOKEN_DOT ? "." : "", len, t->text, wanted);
 }
 
+/* Whoever goes on at the end waits for something that will not come. */
 void next(struct parser *p)
 {
-	if (!p->error)
+	if (p->token.kind == TOKEN_END)
+		parse_unexpected(p, "more");
+	else
 		lexer_next(&p->lexer, &p->token);
 }
 
@@ -382,6 +385,7 @@ static struct parser *parser_new(const char *text, size_t len, struct ptx_log *l
 		return NULL;
 	}
 	p->module->arena = p->arena;
+	p->token.kind = TOKEN_BAD;
 	lexer_init(&p->lexer, text, len);
 	return p;
 }

@@ -32,7 +32,7 @@
 #define MAX_CONST_BYTES	  65536u /* per bank */
 #define MAX_SHARED_BYTES  (4u << 20)
 #define MAX_GLOBAL_BYTES  (1ull << 40)
-#define MAX_INIT_BYTES	  (256ull << 20)
+#define MAX_INIT_BYTES	  (64ull << 20)
 #define MAX_ALIGN	  128u
 #define MAX_DIMS	  8u
 #define MAX_EXPR_DEPTH	  64u
