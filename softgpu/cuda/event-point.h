@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "softgpu/cuda/capture.h"
 #include "softgpu/cuda/event.h"
 
 /* In shared memory, so without pointers. */
@@ -38,6 +39,7 @@ struct event {
 	unsigned int flags;
 	pthread_mutex_t lock;
 	struct event_point *latest; /* under the lock */
+	struct capture_mark mark;   /* what its latest record means in a capture */
 	struct event_shared *shared;
 	struct event *next, **at; /* in the context's list */
 };

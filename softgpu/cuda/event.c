@@ -219,6 +219,7 @@ struct context *event_context(const struct event *event)
 static void event_free(struct event *event)
 {
 	event_point_unref(event->latest);
+	capture_mark_clear(&event->mark);
 	event_shared_unref(event->shared);
 	pthread_mutex_destroy(&event->lock);
 	free(event);
@@ -335,6 +336,7 @@ CALL_TWINS(cuEventRecordWithFlags, _ptsz, (CUevent handle, CUstream stream_handl
 	struct event_work work;
 	struct stream *stream;
 	struct event *event;
+	bool taken = false;
 	CUresult r;
 
 	r = event_find(handle, &event);
@@ -346,6 +348,11 @@ CALL_TWINS(cuEventRecordWithFlags, _ptsz, (CUevent handle, CUstream stream_handl
 		return CUDA_ERROR_INVALID_VALUE;
 	if (event->ctx != stream_context(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (capture_any() || event->mark.capture_id)
+		r = capture_record(stream, handle, &event->mark,
+				   flags & CU_EVENT_RECORD_EXTERNAL, &taken);
+	if (r != CUDA_SUCCESS || taken)
+		return r;
 
 	r = event_record_begin(event, &work.point);
 	if (r != CUDA_SUCCESS)
@@ -373,6 +380,7 @@ CALL_TWINS(cuStreamWaitEvent, _ptsz, (CUstream stream_handle, CUevent handle, un
 	struct event_work work;
 	struct stream *stream;
 	struct event *event;
+	bool taken = false;
 	CUresult r;
 
 	r = stream_find(stream_handle, dflt, &stream);
@@ -382,6 +390,11 @@ CALL_TWINS(cuStreamWaitEvent, _ptsz, (CUstream stream_handle, CUevent handle, un
 		return r;
 	if (flags & ~(unsigned int)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (capture_any() || event->mark.capture_id)
+		r = capture_wait(stream, handle, &event->mark, flags & CU_EVENT_WAIT_EXTERNAL,
+				 &taken);
+	if (r != CUDA_SUCCESS || taken)
+		return r;
 
 	work.point = event_latest(event);
 	if (work.point && !event_point_is_reached(work.point))
@@ -390,16 +403,25 @@ CALL_TWINS(cuStreamWaitEvent, _ptsz, (CUstream stream_handle, CUevent handle, un
 	return r;
 }
 
+/* An event that can be looked at: by no means one that was recorded in a capture. */
+static CUresult event_look(CUevent handle, struct event **ret)
+{
+	CUresult r = event_find(handle, ret);
+
+	if (r == CUDA_SUCCESS)
+		r = context_error((*ret)->ctx);
+	if (r == CUDA_SUCCESS && (*ret)->mark.capture_id)
+		r = CUDA_ERROR_CAPTURED_EVENT;
+	return r == CUDA_SUCCESS ? stream_capture_check((*ret)->ctx) : r;
+}
+
 CALL(cuEventQuery, CUevent handle)
 {
 	struct event_point *point;
 	struct event *event;
 	bool reached;
-	CUresult r = event_find(handle, &event);
+	CUresult r = event_look(handle, &event);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = context_error(event->ctx);
 	if (r != CUDA_SUCCESS)
 		return r;
 	point = event_latest(event);
@@ -413,7 +435,7 @@ CALL(cuEventSynchronize, CUevent handle)
 	struct event_point *point;
 	struct context *ctx;
 	struct event *event;
-	CUresult r = event_find(handle, &event);
+	CUresult r = event_look(handle, &event);
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -424,7 +446,7 @@ CALL(cuEventSynchronize, CUevent handle)
 	if (point)
 		event_point_wait(point, ctx);
 	event_point_unref(point);
-	print_flush(ctx);
+	printed_flush(ctx);
 	return context_error(ctx);
 }
 
@@ -433,11 +455,8 @@ static CUresult event_time(CUevent handle, uint64_t *ret_ns)
 {
 	struct event_point *point;
 	struct event *event;
-	CUresult r = event_find(handle, &event);
+	CUresult r = event_look(handle, &event);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = context_error(event->ctx);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (event->flags & CU_EVENT_DISABLE_TIMING)

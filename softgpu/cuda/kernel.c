@@ -145,7 +145,7 @@ static CUresult running_begin(struct running *running, struct context *ctx,
 			.clock_khz = config->clock_mhz * 1000,
 		},
 		.stack_bytes = ctx->limits[CU_LIMIT_STACK_SIZE],
-		.print = print_add,
+		.print = printed_add,
 		.print_arg = ctx,
 	};
 

@@ -173,7 +173,7 @@ static CUresult modules_begin(struct context *ctx)
 
 	if (!set)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = print_new(&set->print);
+	r = printed_new(&set->print);
 	if (r != CUDA_SUCCESS) {
 		free(set);
 		return r;
@@ -187,10 +187,10 @@ static void modules_end(struct context *ctx)
 {
 	struct module_set *set = ctx->modules;
 
-	print_flush(ctx);
+	printed_flush(ctx);
 	while (set->first)
 		module_unload(set->first->handle);
-	print_free(set->print);
+	printed_free(set->print);
 	pthread_mutex_destroy(&set->lock);
 	free(set);
 	ctx->modules = NULL;
@@ -276,7 +276,7 @@ CALL(cuModuleUnload, CUmodule handle)
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = context_error(module->ctx);
-	print_flush(module->ctx);
+	printed_flush(module->ctx);
 	module_unload(handle);
 	return r;
 }

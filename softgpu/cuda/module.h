@@ -8,7 +8,7 @@
 #include "softgpu/cuda/jit.h"
 
 struct library;
-struct print_buffer;
+struct printed;
 
 /* What a program can set of a function. */
 struct function_settings {
@@ -94,13 +94,13 @@ unsigned int occupancy_blocks(const struct function *function, unsigned int n_th
 			      size_t dynamic_shared);
 
 /* Text of printf() in kernels: kept per context and written when the program waits for work. */
-void print_add(void *ctx, const char *text, size_t n);
-void print_flush(struct context *ctx);
-CUresult print_new(struct print_buffer **ret);
-void print_free(struct print_buffer *print);
+void printed_add(void *ctx, const char *text, size_t n);
+void printed_flush(struct context *ctx);
+CUresult printed_new(struct printed **ret);
+void printed_free(struct printed *print);
 
 struct module_set {
 	pthread_mutex_t lock;
 	struct module *first;
-	struct print_buffer *print;
+	struct printed *print;
 };

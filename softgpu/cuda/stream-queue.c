@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/cuda/capture.h"
 #include "softgpu/cuda/module.h"
 #include "softgpu/cuda/stream-queue.h"
 #include "softgpu/engine/engine.h"
@@ -314,7 +315,8 @@ static CUresult stream_append(struct stream *stream, const struct work_class *cl
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = op_fill(op, params);
 	if (r == CUDA_SUCCESS && !fences_collect(stream, &op->after)) {
-		if (class->release)
+		/* What was not copied is still the caller's. */
+		if (class->copy && class->release)
 			class->release(op->params);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -343,8 +345,16 @@ CUresult stream_put(struct stream *stream, const struct work_class *class, const
 
 CUresult stream_submit(struct stream *stream, const struct work_class *class, const void *params)
 {
+	bool taken;
+	CUresult r;
+
 	if (in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
+	if (capture_any()) {
+		r = capture_submit(stream, class, params, &taken);
+		if (r != CUDA_SUCCESS || taken)
+			return r;
+	}
 	return stream_put(stream, class, params);
 }
 
@@ -400,6 +410,11 @@ CUresult stream_run(struct stream *stream, const struct work_class *class, const
 
 	if (in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
+	r = capture_check_synchronous(stream);
+	if (r == CUDA_SUCCESS)
+		r = stream_capture_check(ctx);
+	if (r != CUDA_SUCCESS)
+		return r;
 
 	pthread_mutex_lock(&set->lock);
 	if (!stream_is_busy(stream) && class->size <= STREAM_OP_BYTES) {
@@ -413,7 +428,7 @@ CUresult stream_run(struct stream *stream, const struct work_class *class, const
 		}
 	}
 	pthread_mutex_unlock(&set->lock);
-	print_flush(ctx);
+	printed_flush(ctx);
 	return r != CUDA_SUCCESS ? r : context_error(ctx);
 }
 
@@ -440,11 +455,14 @@ CUresult stream_synchronize(struct stream *stream)
 
 	if (in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
+	r = capture_check_synchronous(stream);
+	if (r != CUDA_SUCCESS)
+		return r;
 
 	pthread_mutex_lock(&set->lock);
 	r = stream_drain(stream);
 	pthread_mutex_unlock(&set->lock);
-	print_flush(ctx);
+	printed_flush(ctx);
 	return r != CUDA_SUCCESS ? r : context_error(ctx);
 }
 
@@ -503,6 +521,7 @@ CUresult stream_close(CUstream handle)
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
 
+	capture_leave(stream);
 	set = stream->set;
 	pthread_mutex_lock(&set->lock);
 	stream->closed = true;
@@ -541,9 +560,13 @@ static CUresult streams_synchronize(struct context *ctx)
 	struct stream_set *set = ctx->streams;
 	struct stream_fences fences = { 0 };
 	bool ok = true;
+	CUresult r;
 
 	if (in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
+	r = capture_check_context(ctx);
+	if (r != CUDA_SUCCESS)
+		return r;
 
 	pthread_mutex_lock(&set->lock);
 	for (struct stream *stream = set->streams; stream && ok; stream = stream->next)
@@ -554,7 +577,7 @@ static CUresult streams_synchronize(struct context *ctx)
 	else
 		fences_done(&fences);
 	pthread_mutex_unlock(&set->lock);
-	print_flush(ctx);
+	printed_flush(ctx);
 	return ok ? context_error(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

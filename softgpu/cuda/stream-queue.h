@@ -17,6 +17,8 @@
 
 #include "softgpu/cuda/stream.h"
 
+struct capture_member;
+
 /* Everything up to number @upto of @stream; holds a reference to the stream. */
 struct stream_fence {
 	struct stream *stream;
@@ -68,6 +70,7 @@ struct stream {
 	struct stream_op *spare;
 	uint64_t submitted, done, wanted;
 	uint64_t end_ns; /* of number @done, by the engine's clock */
+	struct capture_member *_Atomic capture; /* its part in a capture; written by capture.c */
 	pthread_cond_t work, progress;
 
 	CUstreamAttrValue policy_window, sync_policy, sync_domain_map, sync_domain;

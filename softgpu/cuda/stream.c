@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/cuda/capture.h"
 #include "softgpu/cuda/stream-queue.h"
 
 /* Priorities as every device since Kepler has them: lower numbers first. */
@@ -208,6 +209,9 @@ CALL_TWINS(cuStreamQuery, _ptsz, (CUstream handle), (handle))
 		return r;
 	if (stream_in_callback())
 		return CUDA_ERROR_NOT_PERMITTED;
+	r = capture_check_synchronous(stream);
+	if (r != CUDA_SUCCESS)
+		return r;
 	if (!stream_idle(stream))
 		return CUDA_ERROR_NOT_READY;
 	return context_error(stream_context(stream));

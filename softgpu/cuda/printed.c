@@ -10,16 +10,16 @@
 
 #include "softgpu/cuda/module.h"
 
-struct print_buffer {
+struct printed {
 	pthread_mutex_t lock;
 	char *text;
 	size_t n, cap;
 	_Atomic bool pending; /* spares synchronisations the lock */
 };
 
-CUresult print_new(struct print_buffer **ret)
+CUresult printed_new(struct printed **ret)
 {
-	struct print_buffer *print = calloc(1, sizeof(*print));
+	struct printed *print = calloc(1, sizeof(*print));
 
 	if (!print)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -28,21 +28,21 @@ CUresult print_new(struct print_buffer **ret)
 	return CUDA_SUCCESS;
 }
 
-void print_free(struct print_buffer *print)
+void printed_free(struct printed *print)
 {
 	pthread_mutex_destroy(&print->lock);
 	free(print->text);
 	free(print);
 }
 
-static void print_write(struct print_buffer *print)
+static void printed_write(struct printed *print)
 {
 	fwrite(print->text, 1, print->n, stdout);
 	print->n = 0;
 	print->pending = false;
 }
 
-static bool print_has_room(struct print_buffer *print, size_t n, size_t limit)
+static bool printed_has_room(struct printed *print, size_t n, size_t limit)
 {
 	size_t cap = print->cap ? print->cap : 4096;
 	char *text;
@@ -61,15 +61,15 @@ static bool print_has_room(struct print_buffer *print, size_t n, size_t limit)
 	return true;
 }
 
-void print_add(void *arg, const char *text, size_t n)
+void printed_add(void *arg, const char *text, size_t n)
 {
 	struct context *ctx = arg;
-	struct print_buffer *print = ctx->modules->print;
+	struct printed *print = ctx->modules->print;
 
 	pthread_mutex_lock(&print->lock);
-	if (!print_has_room(print, n, ctx->limits[CU_LIMIT_PRINTF_FIFO_SIZE]))
-		print_write(print);
-	if (print_has_room(print, n, SIZE_MAX)) {
+	if (!printed_has_room(print, n, ctx->limits[CU_LIMIT_PRINTF_FIFO_SIZE]))
+		printed_write(print);
+	if (printed_has_room(print, n, SIZE_MAX)) {
 		memcpy(print->text + print->n, text, n);
 		print->n += n;
 		print->pending = true;
@@ -77,13 +77,13 @@ void print_add(void *arg, const char *text, size_t n)
 	pthread_mutex_unlock(&print->lock);
 }
 
-void print_flush(struct context *ctx)
+void printed_flush(struct context *ctx)
 {
-	struct print_buffer *print = ctx->modules->print;
+	struct printed *print = ctx->modules->print;
 
 	if (!print->pending)
 		return;
 	pthread_mutex_lock(&print->lock);
-	print_write(print);
+	printed_write(print);
 	pthread_mutex_unlock(&print->lock);
 }
