@@ -128,6 +128,11 @@ exec_fn *find_warp_op(const struct ptx_insn *in);
 exec_fn *find_atom(const struct ptx_insn *in);
 exec_fn read_sreg, read_activemask, read_dynamic_shared, read_frame_address, is_in_space;
 
+/* ---- exec-video.c -------------------------------------------------------------------------------- */
+
+exec_fn video;
+void video_describe(const struct ptx_insn *in, struct insn *ret);
+
 /* ---- print.c ------------------------------------------------------------------------------------ */
 
 /* vprintf: the number of conversions, as the device's function returns */

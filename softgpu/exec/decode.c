@@ -288,9 +288,9 @@ static u32 operand_bytes(const struct ptx_insn *in, u32 i)
 	case PTX_OP_SLCT:
 		return i == 3 ? source : bytes;
 	case PTX_OP_PACK:
-		return i == 0 ? bytes : bytes / in->vec;
+		return i == 0 ? bytes : source;
 	case PTX_OP_UNPACK:
-		return i == in->vec ? bytes : bytes / in->vec;
+		return i == in->n_dst ? bytes : source;
 	default:
 		return bytes;
 	}
@@ -454,11 +454,26 @@ static void decode_plain(struct decoder *d)
 	/* Comparisons of halves are one handler for all. */
 	in->mode = d->in->op == PTX_OP_SETP ? d->in->cmp : d->in->mode;
 	in->bop = d->in->bop;
-	in->vec = d->in->vec;
-	if (d->in->op == PTX_OP_PACK || d->in->op == PTX_OP_UNPACK)
-		in->bytes = (u8)(ptx_type_bytes((enum ptx_type)d->in->type) / d->in->vec);
+	if (d->in->op == PTX_OP_PACK || d->in->op == PTX_OP_UNPACK) {
+		in->vec = (u8)(d->in->n_ops - 1);
+		in->bytes = (u8)ptx_type_bytes((enum ptx_type)d->in->stype);
+	}
 	decode_wrap_float(d, in);
 	decode_clamp(d, op[0]);
+	decode_widen(d);
+}
+
+static void decode_video(struct decoder *d)
+{
+	u32 op[4];
+	struct insn *in;
+
+	op[0] = decode_result(d, &d->ops[0], 4, false);
+	for (u32 i = 1; i < 4; i++)
+		op[i] = decode_source(d, &d->ops[i], 4);
+	in = decode_emit(d, video);
+	memcpy(in->op, op, sizeof(op));
+	video_describe(d->in, in);
 	decode_widen(d);
 }
 
@@ -676,6 +691,9 @@ static void decode_one(struct decoder *d)
 		break;
 	case PTX_OP_SET:
 		decode_set(d);
+		break;
+	case PTX_OP_VADD2 ... PTX_OP_VMAX4:
+		decode_video(d);
 		break;
 	case PTX_OP_LOP3:
 		if (d->in->n_ops > 5)

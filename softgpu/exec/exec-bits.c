@@ -347,12 +347,12 @@ UNPACK2(unpack_2x32, u32, u64)
 
 static exec_fn *find_pack(const struct ptx_insn *in)
 {
-	u32 bytes = ptx_type_bytes(in->type) / in->vec;
+	u32 bytes = ptx_type_bytes(in->stype), n = in->n_ops - 1u;
 	bool is_pack = in->op == PTX_OP_PACK;
 
-	if (in->vec == 2 && bytes == 2)
+	if (n == 2 && bytes == 2)
 		return is_pack ? pack_2x16 : unpack_2x16;
-	if (in->vec == 2 && bytes == 4)
+	if (n == 2 && bytes == 4)
 		return is_pack ? pack_2x32 : unpack_2x32;
 	return is_pack ? pack : unpack;
 }

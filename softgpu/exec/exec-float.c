@@ -254,7 +254,8 @@ exec_fn *PER_ISA(find_float_clamp)(const struct ptx_insn *in)
 }
 
 /* Denormals to zeros of the same sign, before what does not compute. */
-HANDLER1(flush_f32, u32, u32, A & 0x7f800000u ? A : A & 0x80000000u)
+HANDLER1(flush_f32, u32, u32,
+	 (A & 0x7fffffffu) > 0x7f800000u ? NAN_F32 : A & 0x7f800000u ? A : A & 0x80000000u)
 
 exec_fn *PER_ISA(find_flush)(enum ptx_type type)
 {
