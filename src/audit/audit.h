@@ -22,6 +22,7 @@
 #define AUDIT_OBJECTS		(1 << 21)
 #define AUDIT_CONTEXT_DEPTH	8	/* contexts on one thread's stack */
 #define AUDIT_NAME		64
+#define AUDIT_WRITES		3	/* values written over one result */
 #define AUDIT_NO_DEVICE		0xff
 
 /* What happens to a call that nobody can hold or answer. */
@@ -85,12 +86,12 @@ enum audit_process_state {
 
 /**
  * struct audit_process - one process that is charged
- * @state:		enum audit_process_state
- * @tgid:		its id in the initial pid namespace
+ * @owner:		its id in the initial pid namespace, shifted left by 32, and enum audit_process_state
  * @serial:		never used twice; part of the key of everything that belongs to it
  * @bindings:		for which state of the bindings @chain was found
  * @cgroup:		its cgroup when @chain was found
  * @chain:		whom it is charged to
+ * @moving:		a thread is changing @chain
  * @n_changes:		grows with each change of @use
  * @use:		bytes its calls account for, per device
  * @overhead:		bytes the device says it has beyond that, per device (user space, and taken off by BPF)
@@ -99,12 +100,10 @@ enum audit_process_state {
  * @device_of:		device of each of its ordinals, AUDIT_NO_DEVICE while unknown
  */
 struct audit_process {
-	__u32 state;
-	__u32 tgid;
+	__u64 owner;
 	__u32 serial;
 	__u32 bindings;
 	__u64 cgroup;
-	__u64 start_ns;
 	struct ledger_chain chain;
 	__u32 moving;
 	__u64 n_changes;
@@ -114,6 +113,14 @@ struct audit_process {
 	__u32 n_contexts[LEDGER_DEVICES];
 	__u8 device_of[LEDGER_DEVICES];
 };
+
+/** audit_process_tgid() - the process that a record is of, 0 when the record is free */
+static inline __attribute__((always_inline)) __u32 audit_process_tgid(const struct audit_process *p)
+{
+	__u64 owner = *(volatile const __u64 *)&p->owner;
+
+	return (__u32)owner == AUDIT_PROCESS_LIVE ? owner >> 32 : 0;
+}
 
 /* Registers at the entry of a call, in the order of the kernel's pt_regs. */
 struct audit_regs {
@@ -167,9 +174,9 @@ struct audit_slot {
 	__u64 deadline_ns;
 	__u64 return_address;	/* the word at the stack pointer */
 	struct ledger_chain chain;
-	__u32 unused;
-	__u64 addresses[2];	/* AUDIT_ASK_WRITE: where to write, 0 for nowhere */
-	__u64 values[2];
+	__u32 width;		/* bytes of each of `values` */
+	__u64 addresses[AUDIT_WRITES];	/* AUDIT_ASK_WRITE: where to write, 0 for nowhere */
+	__u64 values[AUDIT_WRITES];
 	struct audit_regs regs;
 };
 
@@ -233,7 +240,8 @@ struct audit_wake {
  * @failure_wait_ns:	how long a thread waits for a holder
  * @next_serial:	for processes
  * @next_ticket:	for slots
- * @n_held:		slots in use, so that the signal probe can be cheap
+ * @n_slots:		slots in use, so that the signal probe can be cheap
+ * @wakes_lost:		wakes that found the ring full
  */
 struct audit_control {
 	__u32 layout;
@@ -245,8 +253,81 @@ struct audit_control {
 	__u64 heartbeat_ns;
 	__u64 failure_wait_ns;
 	__u32 next_serial;
-	__u32 n_held;
+	__u32 n_slots;
 	__u64 next_ticket;
+	__u64 wakes_lost;
 };
+
+#define AUDIT_LIBRARIES 64
+#define AUDIT_LIBRARY_PATH 256
+
+/** struct audit_library - a copy of a library that is probed (user space) */
+struct audit_library {
+	__u64 dev;
+	__u64 ino;
+	char path[AUDIT_LIBRARY_PATH];
+};
+
+/** struct audit_state - all that is shared but the records of single allocations */
+struct audit_state {
+	struct audit_control control;
+	struct audit_tenant tenants[LEDGER_TENANTS];
+	struct audit_device devices[LEDGER_DEVICES];
+	struct ledger books[LEDGER_TENANTS * LEDGER_DEVICES];
+	struct audit_process processes[AUDIT_PROCESSES];
+	struct audit_slot slots[AUDIT_SLOTS];
+	struct audit_library libraries[AUDIT_LIBRARIES];
+};
+
+/* What a process owns beside plain bytes. */
+enum object_kind {
+	OBJECT_MEMORY = 1,	/* by address */
+	OBJECT_PHYSICAL,	/* by handle: counts = references | mappings << 32 */
+	OBJECT_MAPPING,		/* by address: parent = handle */
+	OBJECT_ARRAY,
+	OBJECT_CONTEXT,		/* size = bytes allocated in it, parent = what the context itself costs */
+	OBJECT_POOL,		/* size = charged, used = in use, parent = release threshold */
+	OBJECT_CURRENT_POOL,	/* by device: parent = pool */
+	OBJECT_GRAPH,		/* size = bytes of its allocation nodes */
+	OBJECT_EXEC,		/* an executable graph */
+	OBJECT_CAPTURE,		/* by stream: size = bytes asked for while capturing */
+	OBJECT_NVML,		/* an NVML device handle */
+};
+
+/** struct object_key - key of the map of objects: what a process with this serial calls a thing */
+struct object_key {
+	__u64 handle;
+	__u32 serial;
+	__u32 kind;
+};
+
+struct object {
+	__u64 size;
+	__u64 used;
+	__u64 parent;
+	__u64 context;
+	__u64 counts;
+	__u32 device;
+	__u32 tenant;		/* whose cap it counts against */
+};
+
+/**
+ * audit_slot_end() - give up a slot, if it is still in @was
+ *
+ * Return: whether it was. Of several who try, one succeeds.
+ */
+static inline __attribute__((always_inline)) int audit_slot_end(struct audit_state *state, __u32 at, __u32 was)
+{
+	struct audit_slot *slot = &state->slots[at & (AUDIT_SLOTS - 1)];
+	__u32 owner = slot->owner & (LEDGER_TENANTS - 1);
+
+	if (__sync_val_compare_and_swap(&slot->state, was, AUDIT_SLOT_CLAIMED) != was)
+		return 0;
+	slot->tid = 0;
+	__sync_fetch_and_sub(&state->tenants[owner].n_slots, 1);
+	__sync_fetch_and_sub(&state->control.n_slots, 1);
+	*(volatile __u32 *)&slot->state = AUDIT_SLOT_FREE;
+	return 1;
+}
 
 #endif

@@ -54,10 +54,16 @@ struct ledger {
 	__u64 unused;
 };
 
+/*
+ * For BPF the steps on one ledger are functions that the verifier looks at once, by themselves (it takes
+ * their argument to be possibly NULL), and those on a chain are looked at where they are called.
+ */
 #ifdef __bpf__
-#define LEDGER_FN static __attribute__((noinline, unused))
+#define LEDGER_STEP __attribute__((__noinline__))
+#define LEDGER_WALK static __attribute__((__noinline__, unused))
 #else
-#define LEDGER_FN static inline __attribute__((unused))
+#define LEDGER_STEP static inline __attribute__((unused))
+#define LEDGER_WALK static inline __attribute__((unused))
 #endif
 
 /** ledger_index() - where the ledger of a tenant on a device stands in the table of all */
@@ -67,7 +73,7 @@ static inline __attribute__((always_inline)) __u32 ledger_index(__u32 tenant, __
 }
 
 /** ledger_left() - bytes that still fit under memory.max */
-LEDGER_FN __u64 ledger_left(const struct ledger *l)
+static inline __attribute__((always_inline)) __u64 ledger_left(const struct ledger *l)
 {
 	__u64 max = *(volatile const __u64 *)&l->max;
 	__u64 current = *(volatile const __u64 *)&l->current;
@@ -90,8 +96,10 @@ static inline __attribute__((always_inline)) void ledger_raise_peak(struct ledge
  *
  * Return: 0, LEDGER_E_OVER, LEDGER_E_NEVER or LEDGER_E_BUSY; nothing was added then.
  */
-LEDGER_FN int ledger_reserve(struct ledger *l, __u64 bytes)
+LEDGER_STEP int ledger_reserve(struct ledger *l, __u64 bytes)
 {
+	if (!l)
+		return LEDGER_E_BUSY;
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		__u64 max = *(volatile __u64 *)&l->max;
 		__u64 current = *(volatile __u64 *)&l->current;
@@ -109,11 +117,12 @@ LEDGER_FN int ledger_reserve(struct ledger *l, __u64 bytes)
 }
 
 /** ledger_charge() - add @bytes whether they fit or not: memory that exists already */
-LEDGER_FN void ledger_charge(struct ledger *l, __u64 bytes)
+LEDGER_STEP int ledger_charge(struct ledger *l, __u64 bytes)
 {
-	__u64 now = __sync_fetch_and_add(&l->current, bytes) + bytes;
-
-	ledger_raise_peak(l, now);
+	if (!l)
+		return 0;
+	ledger_raise_peak(l, __sync_fetch_and_add(&l->current, bytes) + bytes);
+	return 0;
 }
 
 /**
@@ -124,8 +133,10 @@ LEDGER_FN void ledger_charge(struct ledger *l, __u64 bytes)
  *
  * Return: the bytes that were taken off.
  */
-LEDGER_FN __u64 ledger_uncharge(struct ledger *l, __u64 bytes)
+LEDGER_STEP __u64 ledger_uncharge(struct ledger *l, __u64 bytes)
 {
+	if (!l)
+		return 0;
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		__u64 current = *(volatile __u64 *)&l->current;
 		__u64 taken = bytes < current ? bytes : current;
@@ -148,7 +159,7 @@ struct ledger_chain {
 };
 
 /** ledger_chain_undo() - take @bytes off the first @n tenants of a chain */
-LEDGER_FN int ledger_chain_undo(struct ledger *books, const struct ledger_chain *chain, __u32 n,
+LEDGER_WALK int ledger_chain_undo(struct ledger *books, const struct ledger_chain *chain, __u32 n,
 				__u32 device, __u64 bytes)
 {
 	for (__u32 i = 0; i < LEDGER_DEPTH; i++) {
@@ -163,7 +174,7 @@ LEDGER_FN int ledger_chain_undo(struct ledger *books, const struct ledger_chain 
  * ledger_chain_fits() - whether @bytes fit every tenant of a chain just now
  * @ret_index:	where in the chain the first that refuses stands
  */
-LEDGER_FN int ledger_chain_fits(struct ledger *books, const struct ledger_chain *chain, __u32 device,
+LEDGER_WALK int ledger_chain_fits(struct ledger *books, const struct ledger_chain *chain, __u32 device,
 				__u64 bytes, __u32 *ret_index)
 {
 	int r = 0;
@@ -196,7 +207,7 @@ LEDGER_FN int ledger_chain_fits(struct ledger *books, const struct ledger_chain 
  *
  * Return: as ledger_reserve().
  */
-LEDGER_FN int ledger_chain_reserve(struct ledger *books, const struct ledger_chain *chain, __u32 device,
+LEDGER_WALK int ledger_chain_reserve(struct ledger *books, const struct ledger_chain *chain, __u32 device,
 				   __u64 bytes, __u32 *ret_index)
 {
 	int r = ledger_chain_fits(books, chain, device, bytes, ret_index);
@@ -217,7 +228,7 @@ LEDGER_FN int ledger_chain_reserve(struct ledger *books, const struct ledger_cha
 }
 
 /** ledger_chain_charge() - charge @bytes to every tenant of a chain, whether they fit or not */
-LEDGER_FN int ledger_chain_charge(struct ledger *books, const struct ledger_chain *chain, __u32 device,
+LEDGER_WALK int ledger_chain_charge(struct ledger *books, const struct ledger_chain *chain, __u32 device,
 				  __u64 bytes)
 {
 	for (__u32 i = 0; i < LEDGER_DEPTH; i++) {
@@ -229,14 +240,14 @@ LEDGER_FN int ledger_chain_charge(struct ledger *books, const struct ledger_chai
 }
 
 /** ledger_chain_uncharge() - take @bytes off every tenant of a chain */
-LEDGER_FN int ledger_chain_uncharge(struct ledger *books, const struct ledger_chain *chain, __u32 device,
-				    __u64 bytes)
+static inline __attribute__((always_inline)) int
+ledger_chain_uncharge(struct ledger *books, const struct ledger_chain *chain, __u32 device, __u64 bytes)
 {
 	return ledger_chain_undo(books, chain, chain->n, device, bytes);
 }
 
 /** ledger_chain_left() - bytes that the tightest tenant of a chain still has */
-LEDGER_FN __u64 ledger_chain_left(const struct ledger *books, const struct ledger_chain *chain, __u32 device)
+LEDGER_WALK __u64 ledger_chain_left(const struct ledger *books, const struct ledger_chain *chain, __u32 device)
 {
 	__u64 left = LEDGER_NO_LIMIT;
 

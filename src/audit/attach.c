@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Probes on copies of libraries, as pinned links.
+ *
+ * One link holds the entries of all calls of a copy, one their returns (uprobe_multi; its cookie per
+ * probe says which call it is). What is probed stands in the shared state too, so that the next engine
+ * attaches its own programs and then drops the old links; the generation number sees to it that only one
+ * of both acts meanwhile.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "priv.h"
+#include "audit.skel.h"
+
+#define FLAG_UPROBE_MULTI_RETURN 1
+
+/* The kernel's argument of BPF_LINK_CREATE for it, newer than the headers we build with. */
+struct uprobe_multi {
+	__u32 prog_fd;
+	__u32 target_fd;
+	__u32 attach_type;
+	__u32 flags;
+	__u64 path;
+	__u64 offsets;
+	__u64 ref_ctr_offsets;
+	__u64 cookies;
+	__u32 cnt;
+	__u32 multi_flags;
+	__u32 pid;
+	__u32 unused;
+};
+
+int link_uprobes(int prog_fd, const char *path, const uint64_t *offsets, const uint64_t *cookies, size_t n,
+		 bool at_return)
+{
+	struct uprobe_multi attr = {
+		.prog_fd = prog_fd,
+		.attach_type = ATTACH_UPROBE_MULTI,
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)offsets,
+		.cookies = (uintptr_t)cookies,
+		.cnt = n,
+		.multi_flags = at_return ? FLAG_UPROBE_MULTI_RETURN : 0,
+	};
+	int fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void pin_path(const struct engine *engine, const struct engine_library *l, const char *what, char *ret,
+		     size_t size)
+{
+	snprintf(ret, size, "%s/%s-%u-%u-%lu-%s", engine->links_dir, what, major(l->dev), minor(l->dev),
+		 (unsigned long)l->ino, engine->generation_name);
+}
+
+/* A pin of the same name was left by an engine that died before its generation began. */
+static int pin_link(const struct engine *engine, const struct engine_library *l, const char *what, int fd)
+{
+	char path[PATH_MAX + 64];
+
+	pin_path(engine, l, what, path, sizeof(path));
+	unlink(path);
+	return bpf_obj_pin(fd, path) ? -errno : 0;
+}
+
+static int library_link(struct engine *engine, struct library *l, const char *path,
+			const struct library_image *image)
+{
+	_cleanup_free_ uint64_t *offsets = calloc(image->n_calls, sizeof(*offsets));
+	_cleanup_free_ uint64_t *cookies = calloc(image->n_calls, sizeof(*cookies));
+	int entry = bpf_program__fd(engine->programs->progs.on_call);
+	int at_return = bpf_program__fd(engine->programs->progs.on_call_return);
+
+	if (!offsets || !cookies)
+		return -ENOMEM;
+	for (size_t i = 0; i < image->n_calls; i++) {
+		offsets[i] = image->calls[i].offset;
+		cookies[i] = ROW_COOKIE(image->calls[i].row, image->calls[i].ret_delta);
+	}
+	/* Returns first: a call that is counted at its entry must not be missed at its return. */
+	l->return_link = link_uprobes(at_return, path, offsets, cookies, image->n_calls, /* at_return= */ true);
+	if (l->return_link < 0)
+		return l->return_link;
+	l->entry_link = link_uprobes(entry, path, offsets, cookies, image->n_calls, /* at_return= */ false);
+	return l->entry_link < 0 ? l->entry_link : 0;
+}
+
+static int library_pin(struct engine *engine, struct library *l)
+{
+	int r = pin_link(engine, &l->public, "return", l->return_link);
+
+	return r < 0 ? r : pin_link(engine, &l->public, "entry", l->entry_link);
+}
+
+static void library_free(struct library *l)
+{
+	if (!l)
+		return;
+	if (l->entry_link >= 0)
+		close(l->entry_link);
+	if (l->return_link >= 0)
+		close(l->return_link);
+	free(l);
+}
+DEFINE_CLEANUP(struct library *, library_free)
+
+/* Note in the shared state that a copy is probed; without room the watch finds it after a restart. */
+static void library_record(struct engine *engine, const struct library *l)
+{
+	for (size_t i = 0; i < AUDIT_LIBRARIES; i++) {
+		struct audit_library *at = &engine->state->libraries[i];
+
+		if (at->ino && (at->ino != l->public.ino || at->dev != l->public.dev))
+			continue;
+		at->dev = l->public.dev;
+		at->ino = l->public.ino;
+		snprintf(at->path, sizeof(at->path), "%s", l->public.path);
+		return;
+	}
+}
+
+static void library_unrecord(struct engine *engine, const struct library *l)
+{
+	for (size_t i = 0; i < AUDIT_LIBRARIES; i++)
+		if (engine->state->libraries[i].ino == l->public.ino &&
+		    engine->state->libraries[i].dev == l->public.dev)
+			memset(&engine->state->libraries[i], 0, sizeof(engine->state->libraries[i]));
+}
+
+static void library_unpin(struct engine *engine, const struct library *l)
+{
+	char path[PATH_MAX + 64];
+
+	pin_path(engine, &l->public, "entry", path, sizeof(path));
+	unlink(path);
+	pin_path(engine, &l->public, "return", path, sizeof(path));
+	unlink(path);
+	library_unrecord(engine, l);
+}
+
+static struct library *library_new(const char *path, const struct stat *st, const struct library_image *image)
+{
+	struct library *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->entry_link = l->return_link = -1;
+	l->public.dev = st->st_dev;
+	l->public.ino = st->st_ino;
+	l->public.n_calls = image->n_calls;
+	l->public.n_unknown = image->n_unknown;
+	snprintf(l->public.path, sizeof(l->public.path), "%s", path);
+	memcpy(l->public.build_id, image->build_id, sizeof(l->public.build_id));
+	return l;
+}
+
+static struct library *library_find(const struct engine *engine, dev_t dev, ino_t ino)
+{
+	for (struct library *l = engine->libraries; l; l = l->next)
+		if (l->public.dev == dev && l->public.ino == ino)
+			return l;
+	return NULL;
+}
+
+static int attach_image(struct engine *engine, const char *name, int fd, const struct library_image *image)
+{
+	_cleanup_(library_freep) struct library *l = NULL;
+	char path[32];
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st))
+		return -errno;
+	l = library_new(name, &st, image);
+	if (!l)
+		return -ENOMEM;
+	/* By descriptor: the name may lead elsewhere by now, or lie in another mount namespace. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	r = library_link(engine, l, path, image);
+	if (r == 0)
+		r = library_pin(engine, l);
+	if (r < 0)
+		return r;
+	l->next = engine->libraries;
+	engine->libraries = l;
+	library_record(engine, l);
+	events_tell(engine, AUDIT_EVENT_LIBRARY, 0, l->public.path);
+	for (size_t i = 0; i < image->n_unknown; i++)
+		events_tell(engine, AUDIT_EVENT_UNKNOWN_CALL, 0, image->unknown[i]);
+	TAKE_PTR(l);
+	return 0;
+}
+
+int attach_file(struct engine *engine, const char *name, int fd)
+{
+	struct library_image image;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (library_find(engine, st.st_dev, st.st_ino))
+		return 0;
+	r = library_read(fd, &image);
+	if (r < 0)
+		return r;
+	r = attach_image(engine, name, fd, &image);
+	library_image_done(&image);
+	return r;
+}
+
+int engine_attach(struct engine *engine, const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : attach_file(engine, path, fd);
+}
+
+int engine_detach(struct engine *engine, dev_t dev, ino_t ino)
+{
+	for (struct library **at = &engine->libraries; *at; at = &(*at)->next) {
+		struct library *l = *at;
+
+		if (l->public.dev != dev || l->public.ino != ino)
+			continue;
+		*at = l->next;
+		library_unpin(engine, l);
+		library_free(l);
+		return 0;
+	}
+	return ENGINE_E_GONE;
+}
+
+int engine_each_library(const struct engine *engine, engine_library_fn fn, void *userdata)
+{
+	for (struct library *l = engine->libraries; l; l = l->next) {
+		int r = fn(&l->public, userdata);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int attach_recorded(struct engine *engine)
+{
+	for (size_t i = 0; i < AUDIT_LIBRARIES; i++) {
+		struct audit_library known = engine->state->libraries[i];
+		struct stat st;
+		int r;
+
+		if (!known.ino)
+			continue;
+		if (stat(known.path, &st) || st.st_ino != known.ino || st.st_dev != known.dev) {
+			memset(&engine->state->libraries[i], 0, sizeof(known));
+			continue;
+		}
+		r = engine_attach(engine, known.path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void attach_forget(struct engine *engine, bool unpin)
+{
+	while (engine->libraries) {
+		struct library *l = engine->libraries;
+
+		engine->libraries = l->next;
+		if (unpin)
+			library_unpin(engine, l);
+		library_free(l);
+	}
+}

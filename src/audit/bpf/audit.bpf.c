@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The programs: entry and return of the audited calls, and the life and death of processes.
+ *
+ * A call that the driver makes inside another (deeper on the same stack) is not counted again. A call
+ * that never returned, because a handler jumped out of it, is given back when the thread makes its next.
+ */
+#include "calls.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+static noinline struct thread *thread_get(void)
+{
+	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* The record of the process of the call that the thread is in, if it is still the same process. */
+static noinline int thread_process_lives(struct thread *t)
+{
+	struct audit_process *p = PROCESS(t->process);
+
+	return READ_ONCE(p->serial) == t->serial && audit_process_tgid(p) != 0;
+}
+
+static noinline int call_abandoned(struct thread *t)
+{
+	__u32 action = ROW_AT(t->row)->action;
+
+	t->active = 0;
+	if (!thread_process_lives(t) || action > ROW_FREE_ARRAY)
+		return 0;
+	if (action > ROW_GRAPH_INSTANTIATE)
+		return object_put_back(t);
+	allocation_undo(t);
+	return charge_drop(t->process, t->call_device, t->reserved);
+}
+
+static noinline int thread_note_call(struct thread *t, struct audit_regs *ctx, __u64 cookie)
+{
+	t->row = ROW_OF_COOKIE(cookie);
+	t->ret_delta = RET_OF_COOKIE(cookie);
+	t->sp = ctx->sp;
+	t->arguments[0] = ctx->di;
+	t->arguments[1] = ctx->si;
+	t->arguments[2] = ctx->dx;
+	t->arguments[3] = ctx->cx;
+	t->arguments[4] = ctx->r8;
+	t->arguments[5] = ctx->r9;
+	return 0;
+}
+
+SEC("uprobe.s")
+int on_call(struct audit_regs *ctx)
+{
+	struct thread *t;
+	int at;
+
+	if (READ_ONCE(control.generation) != my_generation)
+		return 0;
+	t = thread_get();
+	if (!t)
+		return 0;
+	if (t->active) {
+		if (ctx->sp < t->sp)
+			return 0;
+		call_abandoned(t);
+	}
+	t->asked = 0;
+	at = process_get(t);
+	if (at < 0)
+		return 0;
+	t->process = at;
+	t->serial = PROCESS(at)->serial;
+	thread_note_call(t, ctx, bpf_get_attach_cookie(ctx));
+	t->active = call_enter(ctx, t);
+	return 0;
+}
+
+/* A call that was to be answered has run: count what it got, and say so. */
+static noinline int call_ran(struct thread *t)
+{
+	t->asked = 0;
+	event_send(AUDIT_EVENT_RAN, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE, 0);
+	charge_force(t->process, t->call_device, t->reserved);
+	return 0;
+}
+
+SEC("uretprobe.s")
+int on_call_return(struct audit_regs *ctx)
+{
+	struct thread *t;
+
+	if (READ_ONCE(control.generation) != my_generation)
+		return 0;
+	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (!t || ctx->sp != t->sp + sizeof(__u64))
+		return 0;
+	if (t->asked && (__u32)ctx->ax == 0)
+		call_ran(t);
+	else if (!t->active)
+		return 0;
+	t->active = 0;
+	if (thread_process_lives(t))
+		call_leave(t, (__u32)ctx->ax);
+	return 0;
+}
+
+/* --- processes ----------------------------------------------------------------------------------- */
+
+/* Take everything off that a process was charged, and forget it. */
+static noinline int process_end(__u32 at, __u32 tgid)
+{
+	struct audit_process *p = PROCESS(at);
+	__u64 live = (__u64)tgid << 32 | AUDIT_PROCESS_LIVE;
+	__u64 claimed = (__u64)tgid << 32 | AUDIT_PROCESS_CLAIMED;
+
+	if (__sync_val_compare_and_swap(&p->owner, live, claimed) != live)
+		return 0;
+	charge_drop_all(at);
+	if (p->chain.n)
+		__sync_fetch_and_sub(&TENANT(p->chain.tenants[0])->n_processes, 1);
+	p->serial = 0;
+	WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);
+	return 1;
+}
+
+static noinline int exit_event(__u32 tgid, __u32 tenant)
+{
+	struct audit_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+
+	if (!e)
+		return 0;
+	__builtin_memset(e, 0, sizeof(*e));
+	e->kind = AUDIT_EVENT_EXIT;
+	e->tgid = tgid;
+	e->tenant = tenant;
+	e->time_ns = bpf_ktime_get_ns();
+	bpf_ringbuf_submit(e, 0);
+	return 0;
+}
+
+static noinline int thread_end(void)
+{
+	struct thread *t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+
+	if (!t)
+		return 0;
+	if (t->active)
+		call_abandoned(t);
+	return slot_drop(t);
+}
+
+SEC("raw_tp/sched_process_exit")
+int on_exit(void *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u32 tenant;
+	int at;
+
+	if (READ_ONCE(control.generation) != my_generation)
+		return 0;
+	thread_end();
+	if (BPF_CORE_READ(task, signal, live.counter) != 0)
+		return 0;
+	bpf_map_delete_elem(&trees, &tgid);
+	at = process_find(tgid);
+	if (at < 0)
+		return 0;
+	tenant = PROCESS(at)->chain.tenants[0];
+	if (process_end(at, tgid))
+		exit_event(tgid, tenant);
+	return 0;
+}
+
+/* The process stays, its memory and contexts do not. */
+SEC("raw_tp/sched_process_exec")
+int on_exec(void *ctx)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct thread *t;
+	int at;
+
+	if (READ_ONCE(control.generation) != my_generation)
+		return 0;
+	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (t) {
+		t->active = 0;
+		t->n_contexts = 0;
+	}
+	at = process_find(tgid);
+	if (at >= 0)
+		process_end(at, tgid);
+	return 0;
+}
+
+/* Arguments: parent, child. What a process of a tree starts belongs to the tree. */
+SEC("raw_tp/sched_process_fork")
+int on_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *child = (void *)ctx->args[1];
+	__u32 parent_tgid = bpf_get_current_pid_tgid() >> 32;
+	__u32 child_tgid = BPF_CORE_READ(child, tgid);
+	__u32 *tenant;
+
+	if (READ_ONCE(control.generation) != my_generation || parent_tgid == child_tgid)
+		return 0;
+	tenant = bpf_map_lookup_elem(&trees, &parent_tgid);
+	if (tenant)
+		bpf_map_update_elem(&trees, &child_tgid, tenant, BPF_ANY);
+	return 0;
+}
+
+/*
+ * Arguments: signal, info, task, group, result. A held thread is stopped by the holder and does not see
+ * its signals; the holder lets it go, and it meets the probe again when it has taken them.
+ */
+SEC("raw_tp/signal_generate")
+int on_signal(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[2];
+	__u32 tgid;
+
+	if (!READ_ONCE(control.n_slots) || (__u32)ctx->args[4] != SEND_SIGNAL_DELIVERED ||
+	    READ_ONCE(control.generation) != my_generation)
+		return 0;
+	tgid = BPF_CORE_READ(task, tgid);
+	if (process_find(tgid) >= 0)
+		wake_send(AUDIT_WAKE_SIGNAL, ctx->args[0], tgid, ctx->args[3] ? 0 : BPF_CORE_READ(task, pid));
+	return 0;
+}

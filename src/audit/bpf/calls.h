@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What each kind of call does to the books: at its entry, and at its return.
+ *
+ * An entry finds out how much the call asks for and of which device; the return records what came of
+ * it. Anything else that a return needs from the entry is in the thread's record.
+ */
+#ifndef AUDIT_BPF_CALLS_H
+#define AUDIT_BPF_CALLS_H
+
+#include "pool.h"
+
+#define LOCATION_DEVICE	      1
+#define NODE_ALLOCATION	      10
+#define NODE_PARAMETERS	      16	/* where the parameters of a node begin in the general form */
+#define ALLOCATION_NODE_BYTES 104	/* where the size stands in those of an allocation node */
+
+static inlined __u64 argument(struct thread *t, const struct row *row, __u32 i)
+{
+	__u64 value = ARGUMENT(t, i);
+
+	return row->flags & ROW_NARROW ? (__u32)value : value;
+}
+
+static inlined __u32 width_of(const struct row *row)
+{
+	return row->flags & ROW_NARROW ? 4 : 8;
+}
+
+/* --- entry --------------------------------------------------------------------------------------- */
+
+static noinline int enter_physical(struct thread *t, const struct row *row)
+{
+	__u32 *location = (__u32 *)t->scratch;
+
+	t->scratch[0] = 0;
+	bpf_copy_from_user(t->scratch, 8, (void *)(ARGUMENT(t, row->c) + 8));
+	if (location[0] != LOCATION_DEVICE)
+		return 0;
+	t->call_device = process_device_of(t->process, location[1]);
+	t->size = t->reserved = ARGUMENT(t, row->a);
+	return 0;
+}
+
+/* The first context on a device costs memory that no argument tells: a configured amount until settled. */
+static noinline int enter_context(struct thread *t, const struct row *row)
+{
+	__u32 device = process_device_of(t->process, ARGUMENT(t, row->a));
+
+	t->call_device = device;
+	if (READ_ONCE(PROCESS(t->process)->n_contexts[device & (LEDGER_DEVICES - 1)]) == 0)
+		t->size = t->reserved = DEVICE(device)->context_bytes;
+	return 0;
+}
+
+static noinline int enter_array(struct thread *t, const struct row *row)
+{
+	__u32 levels = row->action == ROW_ARRAY_MIPMAPPED ? ARGUMENT(t, row->c) : 1;
+
+	array_read(t, ARGUMENT(t, row->a), row->action != ROW_ARRAY_2D);
+	t->size = t->reserved = array_bytes(t, levels);
+	return 0;
+}
+
+/* How much an allocating call asks for, and of which device. */
+alone int enter_sizes(struct thread *t)
+{
+	const struct row *row;
+
+	if (!t)
+		return 0;
+	row = ROW_AT(t->row);
+	t->size = t->reserved = t->pool = 0;
+	switch (row->action) {
+	case ROW_ALLOCATE:
+		t->size = t->reserved = argument(t, row, row->a);
+		break;
+	case ROW_ALLOCATE_PITCH:
+		t->size = t->reserved = argument(t, row, row->c - 1) * argument(t, row, row->c);
+		break;
+	case ROW_ALLOCATE_ASYNC:
+		t->size = ARGUMENT(t, row->a);
+		pool_enter(t, pool_current(t), ARGUMENT(t, row->c));
+		break;
+	case ROW_ALLOCATE_FROM_POOL:
+		t->size = ARGUMENT(t, row->a);
+		pool_enter(t, ARGUMENT(t, row->c - 1), ARGUMENT(t, row->c));
+		break;
+	case ROW_PHYSICAL_CREATE:
+		enter_physical(t, row);
+		break;
+	case ROW_CONTEXT_CREATE:
+	case ROW_PRIMARY_RETAIN:
+		enter_context(t, row);
+		break;
+	case ROW_GRAPH_INSTANTIATE:
+		graph_enter(t, ARGUMENT(t, row->a));
+		break;
+	default:
+		enter_array(t, row);
+	}
+	return 0;
+}
+
+/* What an entry did beside reserving is undone: the call does not run, or has failed. */
+alone int allocation_undo(struct thread *t)
+{
+	__u32 action;
+
+	if (!t)
+		return 0;
+	action = ROW_AT(t->row)->action;
+	if (action == ROW_ALLOCATE_ASYNC || action == ROW_ALLOCATE_FROM_POOL)
+		return pool_undo(t);
+	if (action == ROW_GRAPH_INSTANTIATE)
+		return graph_undo(t);
+	return 0;
+}
+
+static noinline int enter_free(struct thread *t, const struct row *row)
+{
+	__u32 kind = row->action == ROW_FREE ? OBJECT_MEMORY : OBJECT_ARRAY;
+
+	return object_take(t, kind, argument(t, row, row->a));
+}
+
+static noinline int enter_allocation(struct thread *t)
+{
+	int verdict;
+
+	enter_sizes(t);
+	verdict = admit(t);
+	if (verdict != CALL_RUN)
+		allocation_undo(t);
+	return verdict;
+}
+
+/* The call runs though it does not fit: it counts all the same. */
+static noinline int enter_forced(struct thread *t)
+{
+	enter_sizes(t);
+	charge_force(t->process, t->call_device, t->reserved);
+	return CALL_RUN;
+}
+
+/* Answer in the program. The way leads over a `ret` of the same code; the stack is not touched. */
+static inlined void answer_here(struct audit_regs *ctx, struct thread *t)
+{
+	if (!can_write_context)
+		return;
+	ctx->ax = CODE_OUT_OF_MEMORY;
+	ctx->ip = ctx->ip + t->ret_delta;
+}
+
+/** call_enter() - a call of an audited process begins. Return: whether its return is of interest */
+static inlined int call_enter(struct audit_regs *ctx, struct thread *t)
+{
+	const struct row *row = ROW_AT(t->row);
+	int verdict = CALL_RUN;
+
+	t->call_device = device_of_thread(t);
+	if (row->action <= ROW_GRAPH_INSTANTIATE)
+		verdict = enter_allocation(t);
+	else if (row->action <= ROW_FREE_ARRAY)
+		return enter_free(t, row);
+	if (verdict == CALL_WAIT)
+		verdict = slot_hand_over(ctx, t);
+	if (verdict == CALL_FORCED)
+		verdict = enter_forced(t);
+	if (verdict == CALL_ANSWER)
+		answer_here(ctx, t);
+	return verdict == CALL_RUN;
+}
+
+/* --- return -------------------------------------------------------------------------------------- */
+
+static inlined int leave_pitch(struct thread *t, const struct row *row)
+{
+	__u64 exact = user_read(ARGUMENT(t, row->a), width_of(row)) * argument(t, row, row->c);
+
+	if (exact > t->reserved)
+		charge_force(t->process, t->call_device, exact - t->reserved);
+	else
+		charge_drop(t->process, t->call_device, t->reserved - exact);
+	t->reserved = exact;
+	return 0;
+}
+
+/* The thread's stack of contexts: @context on top, in place of the last one or above it. */
+static noinline int context_put(struct thread *t, __u64 context, int push)
+{
+	__u32 n = t->n_contexts;
+
+	if (push || n == 0)
+		n = n < AUDIT_CONTEXT_DEPTH ? n + 1 : AUDIT_CONTEXT_DEPTH;
+	t->contexts[(n - 1) & (AUDIT_CONTEXT_DEPTH - 1)] = context;
+	t->n_contexts = n;
+	return context_look_up_device(t);
+}
+
+static noinline int context_popped(struct thread *t)
+{
+	if (t->n_contexts)
+		t->n_contexts--;
+	return context_look_up_device(t);
+}
+
+static noinline int context_begins(struct thread *t, __u64 context)
+{
+	struct object *o = object_find(t, OBJECT_CONTEXT, context);
+
+	if (o) {
+		__sync_fetch_and_add(&o->counts, COUNT_REFERENCE);
+		return 0;
+	}
+	o = object_new(t, OBJECT_CONTEXT, context, 0);
+	if (o)
+		o->parent = t->reserved;
+	__sync_fetch_and_add(&PROCESS(t->process)->n_contexts[t->call_device & (LEDGER_DEVICES - 1)], 1);
+	return 0;
+}
+
+static noinline int context_ends(struct thread *t, __u64 context)
+{
+	if (!object_take(t, OBJECT_CONTEXT, context))
+		return 0;
+	__sync_fetch_and_sub(&PROCESS(t->process)->n_contexts[t->object.device & (LEDGER_DEVICES - 1)], 1);
+	return charge_drop(t->process, t->object.device, t->object.size + t->object.parent);
+}
+
+/* Primary contexts are found by their device: the context is remembered under the ordinal, too. */
+static noinline int primary_retained(struct thread *t, __u64 context, __u64 ordinal)
+{
+	struct object *o;
+
+	context_begins(t, context);
+	if (object_find(t, OBJECT_CONTEXT, ordinal))
+		return 0;
+	o = object_new(t, OBJECT_CONTEXT, ordinal, 0);
+	if (o)
+		o->parent = context;
+	return 0;
+}
+
+static noinline __u64 primary_context(struct thread *t, __u64 ordinal)
+{
+	struct object *o = object_find(t, OBJECT_CONTEXT, ordinal);
+
+	return o ? o->parent : 0;
+}
+
+static noinline int primary_released(struct thread *t, __u64 context)
+{
+	struct object *o = object_find(t, OBJECT_CONTEXT, context);
+
+	if (o && (__u32)__sync_fetch_and_sub(&o->counts, COUNT_REFERENCE) == 1)
+		return context_ends(t, context);
+	return 0;
+}
+
+/* Reset ends all that was allocated; the references stay. */
+static noinline int primary_reset(struct thread *t, __u64 context)
+{
+	struct object *o = object_find(t, OBJECT_CONTEXT, context);
+
+	if (o)
+		charge_drop(t->process, o->device, __sync_lock_test_and_set(&o->size, 0));
+	return 0;
+}
+
+static noinline int leave_allocated(struct thread *t, const struct row *row)
+{
+	__u64 handle = user_read(ARGUMENT(t, row->b), width_of(row));
+
+	switch (row->action) {
+	case ROW_ALLOCATE_PITCH:
+		leave_pitch(t, row);
+		return object_new_in_context(t, OBJECT_MEMORY, handle);
+	case ROW_ALLOCATE_ASYNC:
+	case ROW_ALLOCATE_FROM_POOL:
+		return pool_allocated(t, handle, ARGUMENT(t, row->c));
+	case ROW_PHYSICAL_CREATE:
+		return object_new(t, OBJECT_PHYSICAL, handle, t->reserved) != 0;
+	case ROW_CONTEXT_CREATE:
+		context_begins(t, handle);
+		return context_put(t, handle, /* push= */ 1);
+	case ROW_PRIMARY_RETAIN:
+		return primary_retained(t, handle, ARGUMENT(t, row->a));
+	case ROW_GRAPH_INSTANTIATE:
+		return object_new(t, OBJECT_EXEC, handle, t->size) != 0;
+	case ROW_ALLOCATE:
+		return object_new_in_context(t, OBJECT_MEMORY, handle);
+	default:
+		return object_new_in_context(t, OBJECT_ARRAY, handle);
+	}
+}
+
+alone int leave_allocation(struct thread *t, __u32 code)
+{
+	const struct row *row;
+
+	if (!t)
+		return 0;
+	row = ROW_AT(t->row);
+	if (code == 0)
+		return leave_allocated(t, row);
+	allocation_undo(t);
+	return charge_drop(t->process, t->call_device, t->reserved);
+}
+
+/* t->object was taken at entry. */
+alone int leave_free(struct thread *t, __u32 code)
+{
+	struct object *context;
+
+	if (!t)
+		return 0;
+	if (code) {
+		object_put_back(t);
+		return 0;
+	}
+	if (t->object.parent)
+		return pool_freed(t);
+	if (t->object.context) {
+		context = object_find(t, OBJECT_CONTEXT, t->object.context);
+		/* Its context has ended or was reset since, and has taken this along. */
+		if (!context || bytes_take(&context->size, t->object.size) < t->object.size)
+			return 0;
+	}
+	return charge_drop(t->process, t->object.device, t->object.size);
+}
+
+/* One reference or mapping less; the memory goes with the last of both. */
+static noinline int physical_put(struct thread *t, __u64 handle, __u64 count)
+{
+	struct object *o = object_find(t, OBJECT_PHYSICAL, handle);
+
+	if (!o || __sync_fetch_and_sub(&o->counts, count) != count)
+		return 0;
+	if (!object_take(t, OBJECT_PHYSICAL, handle))
+		return 0;
+	return charge_drop(t->process, t->object.device, t->object.size);
+}
+
+static noinline int physical_mapped(struct thread *t, const struct row *row)
+{
+	struct object *o = object_find(t, OBJECT_PHYSICAL, ARGUMENT(t, row->c));
+
+	if (!o)
+		return 0;
+	__sync_fetch_and_add(&o->counts, COUNT_MAPPING);
+	o = object_new(t, OBJECT_MAPPING, ARGUMENT(t, row->a), ARGUMENT(t, row->b));
+	if (o)
+		o->parent = ARGUMENT(t, row->c);
+	return 0;
+}
+
+/* The mapping at the front of the range in t->scratch[0..1]. */
+static long unmap_round(__u32 i, struct thread **thread)
+{
+	struct thread *t = *thread;
+
+	if (t->scratch[0] >= t->scratch[1] || !object_take(t, OBJECT_MAPPING, t->scratch[0]))
+		return 1;
+	if (t->object.size == 0)
+		return 1;
+	t->scratch[0] += t->object.size;
+	physical_put(t, t->object.parent, COUNT_MAPPING);
+	return 0;
+}
+
+/* A range may cover many mappings. */
+static inlined int physical_unmapped(struct thread *t, const struct row *row)
+{
+		t->scratch[0] = ARGUMENT(t, row->a);
+	t->scratch[1] = t->scratch[0] + ARGUMENT(t, row->b);
+	bpf_loop(1 << 16, unmap_round, &t, 0);
+	return 0;
+}
+
+alone int leave_physical(struct thread *t)
+{
+	const struct row *row;
+	struct object *o;
+
+	if (!t)
+		return 0;
+	row = ROW_AT(t->row);
+	switch (row->action) {
+	case ROW_PHYSICAL_RELEASE:
+		return physical_put(t, ARGUMENT(t, row->a), COUNT_REFERENCE);
+	case ROW_PHYSICAL_RETAIN:
+		o = object_find(t, OBJECT_PHYSICAL, user_read(ARGUMENT(t, row->a), 8));
+		if (o)
+			__sync_fetch_and_add(&o->counts, COUNT_REFERENCE);
+		return 0;
+	case ROW_PHYSICAL_MAP:
+		return physical_mapped(t, row);
+	default:
+		return physical_unmapped(t, row);
+	}
+}
+
+static noinline int pool_created(struct thread *t, const struct row *row)
+{
+	__u64 handle = user_read(ARGUMENT(t, row->a), 8);
+
+	/* Where it lives: type and number, eight bytes into the properties. */
+	t->scratch[0] = user_read(ARGUMENT(t, row->b) + 8, 8);
+	if ((__u32)t->scratch[0] == LOCATION_DEVICE)
+		t->call_device = process_device_of(t->process, t->scratch[0] >> 32);
+	return object_new(t, OBJECT_POOL, handle, 0) != 0;
+}
+
+static noinline int pool_destroyed(struct thread *t, const struct row *row)
+{
+	if (!object_take(t, OBJECT_POOL, ARGUMENT(t, row->a)))
+		return 0;
+	return charge_drop(t->process, t->object.device, t->object.size);
+}
+
+alone int leave_pool(struct thread *t)
+{
+	const struct row *row;
+
+	if (!t)
+		return 0;
+	row = ROW_AT(t->row);
+	switch (row->action) {
+	case ROW_POOL_CREATE:
+		return pool_created(t, row);
+	case ROW_POOL_DESTROY:
+		return pool_destroyed(t, row);
+	case ROW_POOL_TRIM:
+		return pool_trim(t, ARGUMENT(t, row->a), ARGUMENT(t, row->b));
+	case ROW_POOL_ATTRIBUTE:
+		if ((__u32)ARGUMENT(t, row->b) != POOL_ATTRIBUTE_THRESHOLD)
+			return 0;
+		return pool_set_threshold(t, ARGUMENT(t, row->a), user_read(ARGUMENT(t, row->c), 8));
+	case ROW_POOL_DEFAULT:
+		return pool_learn_default(t, user_read(ARGUMENT(t, row->a), 8), ARGUMENT(t, row->b));
+	default:
+		return pool_set_current(t, ARGUMENT(t, row->b), ARGUMENT(t, row->a));
+	}
+}
+
+static noinline int graph_node_added(struct thread *t, const struct row *row)
+{
+	__u64 parameters = ARGUMENT(t, row->c);
+
+	if (row->action == ROW_GRAPH_ADD_NODE) {
+		if ((__u32)user_read(parameters, 4) != NODE_ALLOCATION)
+			return 0;
+		parameters += NODE_PARAMETERS;
+	}
+	return graph_grow(t, ARGUMENT(t, row->a), user_read(parameters + ALLOCATION_NODE_BYTES, 8));
+}
+
+static noinline int graph_exec_destroyed(struct thread *t, __u64 exec)
+{
+	if (object_take(t, OBJECT_EXEC, exec))
+		__sync_fetch_and_add(GRAPH_IDLE(t, t->object.device), t->object.size);
+	return 0;
+}
+
+static noinline int graph_trimmed(struct thread *t, __u32 ordinal)
+{
+	__u32 device = process_device_of(t->process, ordinal);
+
+	return charge_drop(t->process, device, __sync_lock_test_and_set(GRAPH_IDLE(t, device), 0));
+}
+
+static noinline int capture_ended(struct thread *t, const struct row *row)
+{
+	if (!object_take(t, OBJECT_CAPTURE, ARGUMENT(t, row->a)))
+		return 0;
+	t->size = t->object.size;
+	return graph_grow(t, user_read(ARGUMENT(t, row->b), 8), t->size);
+}
+
+alone int leave_graph(struct thread *t)
+{
+	const struct row *row;
+
+	if (!t)
+		return 0;
+	row = ROW_AT(t->row);
+	switch (row->action) {
+	case ROW_GRAPH_ADD_ALLOCATION:
+	case ROW_GRAPH_ADD_NODE:
+		return graph_node_added(t, row);
+	case ROW_GRAPH_ADD_CHILD:
+		return graph_grow(t, ARGUMENT(t, row->a), graph_bytes(t, ARGUMENT(t, row->c)));
+	case ROW_GRAPH_CLONE:
+		return graph_grow(t, user_read(ARGUMENT(t, row->b), 8),
+				  graph_bytes(t, ARGUMENT(t, row->a)));
+	case ROW_GRAPH_EXEC_DESTROY:
+		return graph_exec_destroyed(t, ARGUMENT(t, row->a));
+	case ROW_GRAPH_TRIM:
+		return graph_trimmed(t, ARGUMENT(t, row->a));
+	case ROW_CAPTURE_BEGIN:
+		return object_new(t, OBJECT_CAPTURE, ARGUMENT(t, row->a), 0) != 0;
+	default:
+		return capture_ended(t, row);
+	}
+}
+
+static noinline int context_learn_device(struct thread *t, __u64 address)
+{
+	if (!t->n_contexts || t->device == AUDIT_NO_DEVICE)
+		t->device = process_device_of(t->process, user_read(address, 4));
+	if (!t->n_contexts)
+		t->n_contexts = 1;
+	return 0;
+}
+
+static noinline int context_learn(struct thread *t, __u64 context)
+{
+	return context == current_context(t) ? 0 : context_put(t, context, /* push= */ 0);
+}
+
+alone int leave_context(struct thread *t)
+{
+	const struct row *row;
+
+	if (!t)
+		return 0;
+	row = ROW_AT(t->row);
+	switch (row->action) {
+	case ROW_PRIMARY_RELEASE:
+		return primary_released(t, primary_context(t, ARGUMENT(t, row->a)));
+	case ROW_PRIMARY_RESET:
+		return primary_reset(t, primary_context(t, ARGUMENT(t, row->a)));
+	case ROW_CONTEXT_DESTROY:
+		if (current_context(t) == ARGUMENT(t, row->a))
+			context_popped(t);
+		return context_ends(t, ARGUMENT(t, row->a));
+	case ROW_CONTEXT_SET:
+		return context_put(t, ARGUMENT(t, row->a), /* push= */ 0);
+	case ROW_CONTEXT_PUSH:
+		return context_put(t, ARGUMENT(t, row->a), /* push= */ 1);
+	case ROW_CONTEXT_POP:
+		return context_popped(t);
+	case ROW_CONTEXT_LEARN:
+		return context_learn(t, user_read(ARGUMENT(t, row->a), 8));
+	default:
+		return context_learn_device(t, ARGUMENT(t, row->a));
+	}
+}
+
+/* Which of the devices has the UUID in t->scratch[0..1]? */
+static noinline int device_by_uuid(struct thread *t)
+{
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++) {
+		const __u64 *uuid = (const __u64 *)devices[i].uuid;
+
+		if (devices[i].in_use && uuid[0] == t->scratch[0] && uuid[1] == t->scratch[1])
+			return i;
+	}
+	return AUDIT_NO_DEVICE;
+}
+
+alone int leave_uuid(struct thread *t)
+{
+	const struct row *row;
+	__u32 ordinal;
+	int device;
+
+	if (!t)
+		return 0;
+	row = ROW_AT(t->row);
+	ordinal = ARGUMENT(t, row->b);
+	bpf_copy_from_user(t->scratch, 16, (void *)ARGUMENT(t, row->a));
+	device = device_by_uuid(t);
+	if (ordinal < LEDGER_DEVICES && device != AUDIT_NO_DEVICE)
+		PROCESS(t->process)->device_of[ordinal & (LEDGER_DEVICES - 1)] = device;
+	return 0;
+}
+
+/* --- what a process is told ---------------------------------------------------------------------- */
+
+/* The smallest memory.max around the process, LEDGER_NO_LIMIT if it has none. */
+static noinline __u64 info_total(struct thread *t)
+{
+	struct audit_process *p = PROCESS(t->process);
+	__u64 total = LEDGER_NO_LIMIT;
+
+	for (__u32 i = 0; i < LEDGER_DEPTH; i++) {
+		__u64 max;
+
+		if (i >= p->chain.n)
+			break;
+		max = READ_ONCE(books[ledger_index(p->chain.tenants[i], t->call_device)].max);
+		if (max < total)
+			total = max;
+	}
+	return total;
+}
+
+/* Total and free bytes to show, where the driver says *free: free in t->scratch[6], total in [7]. */
+static noinline int info_values(struct thread *t, __u64 driver_free)
+{
+	__u64 left = ledger_chain_left(books, &PROCESS(t->process)->chain, t->call_device);
+
+	t->scratch[7] = info_total(t);
+	t->scratch[6] = left < driver_free ? left : driver_free;
+	for (int i = 0; i < 2 * AUDIT_WRITES; i++)
+		t->scratch[i] = 0;
+	return t->scratch[7] != LEDGER_NO_LIMIT;
+}
+
+static inlined void info_write(struct thread *t, __u32 i, __u64 address,
+							    __u64 value)
+{
+	t->scratch[i] = address;
+	t->scratch[AUDIT_WRITES + i] = value;
+}
+
+static inlined __u64 narrowed(const struct row *row, __u64 value)
+{
+	return row->flags & ROW_NARROW && value > 0xffffffff ? 0xffffffff : value;
+}
+
+static noinline int info_memory(struct thread *t, const struct row *row)
+{
+	__u64 free_at = ARGUMENT(t, row->a), total_at = ARGUMENT(t, row->b);
+	__u64 driver_free = free_at ? user_read(free_at, width_of(row)) : LEDGER_NO_LIMIT;
+
+	if (!info_values(t, driver_free))
+		return 0;
+	info_write(t, 0, free_at, narrowed(row, t->scratch[6]));
+	info_write(t, 1, total_at, narrowed(row, t->scratch[7]));
+	return write_results(t, width_of(row));
+}
+
+static noinline int info_device_total(struct thread *t, const struct row *row)
+{
+	t->call_device = process_device_of(t->process, ARGUMENT(t, row->b));
+	if (!info_values(t, LEDGER_NO_LIMIT))
+		return 0;
+	info_write(t, 0, ARGUMENT(t, row->a), narrowed(row, t->scratch[7]));
+	return write_results(t, width_of(row));
+}
+
+/* Total, free and used of an NVML structure, whose fields stand at these places. */
+static noinline int info_nvml(struct thread *t, const struct row *row)
+{
+	__u32 free_at = row->action == ROW_NVML_MEMORY ? 8 : 24;
+	__u32 used_at = row->action == ROW_NVML_MEMORY ? 16 : 32;
+	struct object *o = object_find(t, OBJECT_NVML, ARGUMENT(t, row->a));
+	__u64 at = ARGUMENT(t, row->b);
+
+	if (!o && READ_ONCE(control.n_devices) > 1)
+		return 0;
+	t->call_device = o ? o->device : 0;
+	if (!at || !info_values(t, user_read(at + free_at, 8)))
+		return 0;
+	info_write(t, 0, row->action == ROW_NVML_MEMORY ? at : at + 8, t->scratch[7]);
+	info_write(t, 1, at + free_at, t->scratch[6]);
+	info_write(t, 2, at + used_at, t->scratch[7] > t->scratch[6] ? t->scratch[7] - t->scratch[6] : 0);
+	return write_results(t, 8);
+}
+
+static noinline int nvml_handle(struct thread *t, const struct row *row)
+{
+	__u32 index = ARGUMENT(t, row->a);
+
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
+		if (devices[i].in_use && devices[i].nvml_index == index)
+			t->call_device = i;
+	return object_new(t, OBJECT_NVML, user_read(ARGUMENT(t, row->b), 8), 0) != 0;
+}
+
+alone int leave_info(struct thread *t)
+{
+	const struct row *row;
+
+	if (!t)
+		return 0;
+	row = ROW_AT(t->row);
+	switch (row->action) {
+	case ROW_INFO_MEMORY:
+		return info_memory(t, row);
+	case ROW_INFO_TOTAL:
+		return info_device_total(t, row);
+	case ROW_NVML_HANDLE:
+		return nvml_handle(t, row);
+	default:
+		return info_nvml(t, row);
+	}
+}
+
+/** call_leave() - a call whose entry was of interest returns with a code */
+static inlined int call_leave(struct thread *t, __u32 code)
+{
+	const struct row *row = ROW_AT(t->row);
+
+	if (row->action <= ROW_GRAPH_INSTANTIATE)
+		return leave_allocation(t, code);
+	if (row->action <= ROW_FREE_ARRAY)
+		return leave_free(t, code);
+	if (code)
+		return 0;
+	if (row->action <= ROW_PHYSICAL_UNMAP)
+		return leave_physical(t);
+	if (row->action <= ROW_POOL_SET)
+		return leave_pool(t);
+	if (row->action <= ROW_CAPTURE_END)
+		return leave_graph(t);
+	if (row->action <= ROW_CONTEXT_LEARN_DEVICE)
+		return leave_context(t);
+	if (row->action == ROW_DEVICE_UUID)
+		return leave_uuid(t);
+	if (row->action == ROW_SETTLE)
+		return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE, 0);
+	return leave_info(t);
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Charges of a process: its chain of tenants, the device as a whole, and the process' own count.
+ *
+ * The process' own count is what ends a charge: whoever takes bytes off it (a free, the end of the
+ * process) takes the same off the tenants, so nothing is taken off twice.
+ */
+#ifndef AUDIT_BPF_CHARGE_H
+#define AUDIT_BPF_CHARGE_H
+
+#include "who.h"
+
+#define USE(p, device) (&(p)->use[(device) & (LEDGER_DEVICES - 1)])
+#define WHOLE_DEVICE   0
+
+/** bytes_take() - take up to @bytes off a counter. Return: how many were there */
+alone __u64 bytes_take(__u64 *counter, __u64 bytes)
+{
+	if (!counter)
+		return 0;
+	for (int i = 0; i < LEDGER_TRIES; i++) {
+		__u64 now = READ_ONCE(*counter);
+		__u64 taken = bytes < now ? bytes : now;
+
+		if (__sync_val_compare_and_swap(counter, now, now - taken) == now)
+			return taken;
+	}
+	return 0;
+}
+
+/* Whether a tenant of the chain has a request (memory.low) on the device: then the device must have room. */
+static noinline int charge_has_request(struct ledger_chain *chain, __u32 device)
+{
+	for (__u32 i = 0; i < LEDGER_DEPTH; i++)
+		if (i < chain->n && books[ledger_index(chain->tenants[i], device)].low)
+			return 1;
+	return 0;
+}
+
+static noinline int charge_device(struct thread *t, struct audit_process *p, __u32 device, __u64 bytes)
+{
+	struct ledger *whole = &books[ledger_index(WHOLE_DEVICE, device)];
+	int r;
+
+	if (!charge_has_request(&p->chain, device)) {
+		ledger_charge(whole, bytes);
+		return 0;
+	}
+	r = ledger_reserve(whole, bytes);
+	if (r) {
+		t->refused_by = WHOLE_DEVICE;
+		ledger_chain_uncharge(books, &p->chain, device, bytes);
+	}
+	return r;
+}
+
+/** charge_reserve() - reserve t->reserved bytes of t->call_device. Return: as ledger_reserve() */
+alone int charge_reserve(struct thread *t)
+{
+	struct audit_process *p;
+	__u32 at = 0;
+	int r;
+
+	if (!t || !t->reserved)
+		return 0;
+	p = PROCESS(t->process);
+	r = ledger_chain_reserve(books, &p->chain, t->call_device, t->reserved, &at);
+	if (r) {
+		t->refused_by = p->chain.tenants[at & (LEDGER_DEPTH - 1)];
+		return r;
+	}
+	r = charge_device(t, p, t->call_device, t->reserved);
+	if (r)
+		return r;
+	__sync_fetch_and_add(USE(p, t->call_device), t->reserved);
+	__sync_fetch_and_add(&p->n_changes, 1);
+	return 0;
+}
+
+/** charge_force() - charge memory that exists already, over any limit */
+alone int charge_force(__u32 process, __u32 device, __u64 bytes)
+{
+	struct audit_process *p = PROCESS(process);
+
+	ledger_chain_charge(books, &p->chain, device, bytes);
+	ledger_charge(&books[ledger_index(WHOLE_DEVICE, device)], bytes);
+	__sync_fetch_and_add(USE(p, device), bytes);
+	__sync_fetch_and_add(&p->n_changes, 1);
+	return 0;
+}
+
+static noinline int charge_off(struct audit_process *p, __u32 device, __u64 bytes)
+{
+	ledger_chain_uncharge(books, &p->chain, device, bytes);
+	ledger_uncharge(&books[ledger_index(WHOLE_DEVICE, device)], bytes);
+	if (READ_ONCE(control.n_slots))
+		wake_send(AUDIT_WAKE_FREED, 0, 0, 0);
+	return 0;
+}
+
+/** charge_drop() - memory that was charged to a process is gone */
+alone int charge_drop(__u32 process, __u32 device, __u64 bytes)
+{
+	struct audit_process *p = PROCESS(process);
+
+	bytes = bytes_take(USE(p, device), bytes);
+	if (bytes)
+		charge_off(p, device, bytes);
+	__sync_fetch_and_add(&p->n_changes, 1);
+	return 0;
+}
+
+/** charge_drop_all() - the process has nothing any more */
+alone int charge_drop_all(__u32 process)
+{
+	struct audit_process *p = PROCESS(process);
+
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++) {
+		__u64 bytes = __sync_lock_test_and_set(&p->use[i], 0) +
+			      __sync_lock_test_and_set(&p->overhead[i], 0);
+
+		if (bytes)
+			charge_off(p, i, bytes);
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the programs know of the kernel: a handful of fields, found by CO-RE wherever they lie.
+ *
+ * Stack: since Linux 6.13 a program with a frame of 64 bytes or more gets a private stack per CPU.
+ * A sleepable program that gives up the CPU while another thread runs the same program would share it
+ * and crash the kernel. So every function here keeps its frame below 64 bytes: what is larger lives in
+ * the thread's own record (struct thread), and long functions are cut with `noinline`. The loader
+ * reads the frames from the verifier's log and refuses to go on if one is too large. Calls may be eight
+ * deep, so what only passes on is `inlined`.
+ */
+#ifndef AUDIT_BPF_KERNEL_H
+#define AUDIT_BPF_KERNEL_H
+
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#define noinline __attribute__((__noinline__))
+#define inlined	 inline __attribute__((__always_inline__))
+
+/*
+ * A function that the verifier looks at once, by itself, and not again on every path that leads to it:
+ * without such cuts the programs are too large for it. It takes numbers and pointers to records that may
+ * be NULL as far as it knows.
+ */
+#define alone __attribute__((__noinline__))
+#define READ_ONCE(x) (*(volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, value) (*(volatile __typeof__(x) *)&(x) = (value))
+
+#define SIGKILL 9
+#define SEND_SIGNAL_DELIVERED 0	/* of the tracepoint signal_generate */
+
+#define __core __attribute__((preserve_access_index))
+
+struct sigset {
+	unsigned long sig[1];
+} __core;
+
+struct sigpending {
+	struct sigset signal;
+} __core;
+
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+} __core;
+
+struct task_struct {
+	int pid;
+	int tgid;
+	struct signal_struct *signal;
+	struct sigpending pending;
+} __core;
+
+#endif

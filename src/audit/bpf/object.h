@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Records of what a process owns, and the sizes that arguments tell.
+ *
+ * A record is found by the process' serial number, the kind and the handle. One that cannot be stored
+ * changes no verdict: its bytes stay charged until its context or the process itself ends.
+ */
+#ifndef AUDIT_BPF_OBJECT_H
+#define AUDIT_BPF_OBJECT_H
+
+#include "hold.h"
+
+#define COUNT_REFERENCE 1ULL
+#define COUNT_MAPPING	(1ULL << 32)
+
+static const struct object object_empty;
+
+static noinline struct object *object_find(struct thread *t, __u32 kind, __u64 handle)
+{
+	struct object_key key = { .handle = handle, .serial = t->serial, .kind = kind };
+
+	return bpf_map_lookup_elem(&objects, &key);
+}
+
+/* Store an empty record and count it against the nearest tenant's cap. */
+static noinline struct object *object_insert(struct thread *t, __u32 kind, __u64 handle)
+{
+	struct object_key key = { .handle = handle, .serial = t->serial, .kind = kind };
+	__u32 tenant = PROCESS(t->process)->chain.tenants[0];
+	struct object *o;
+
+	if (__sync_fetch_and_add(&TENANT(tenant)->n_objects, 1) >= AUDIT_TENANT_OBJECTS ||
+	    bpf_map_update_elem(&objects, &key, &object_empty, BPF_ANY)) {
+		__sync_fetch_and_sub(&TENANT(tenant)->n_objects, 1);
+		return 0;
+	}
+	o = bpf_map_lookup_elem(&objects, &key);
+	if (o)
+		o->tenant = tenant;
+	return o;
+}
+
+/** object_new() - record @size bytes of t->call_device under a handle; NULL if there is no room for it */
+static noinline struct object *object_new(struct thread *t, __u32 kind, __u64 handle, __u64 size)
+{
+	struct object *o = object_insert(t, kind, handle);
+
+	if (!o) {
+		event_send(AUDIT_EVENT_UNRECORDED, t, PROCESS(t->process)->chain.tenants[0],
+			   AUDIT_REASON_NONE, 0);
+		return 0;
+	}
+	o->counts = COUNT_REFERENCE;
+	o->device = t->call_device;
+	o->size = size;
+	return o;
+}
+
+static noinline int object_remove(struct thread *t, __u32 kind, __u64 handle, __u32 tenant)
+{
+	struct object_key key = { .handle = handle, .serial = t->serial, .kind = kind };
+
+	if (bpf_map_delete_elem(&objects, &key))
+		return 0;
+	__sync_fetch_and_sub(&TENANT(tenant)->n_objects, 1);
+	return 1;
+}
+
+/**
+ * object_take() - move a record into t->object, so that a new one under the same handle stays apart
+ *
+ * Frees take the record at entry, before the driver can hand the address to another thread, and put
+ * it back if the driver refuses. Return: whether there was one.
+ */
+alone int object_take(struct thread *t, __u32 kind, __u64 handle)
+{
+	struct object *o;
+
+	if (!t)
+		return 0;
+	o = object_find(t, kind, handle);
+	if (!o)
+		return 0;
+	t->object = *o;
+	t->object_handle = handle;
+	t->object_kind = kind;
+	return object_remove(t, kind, handle, t->object.tenant);
+}
+
+/** object_put_back() - undo object_take() */
+alone int object_put_back(struct thread *t)
+{
+	struct object *o;
+
+	if (!t)
+		return 0;
+	o = object_insert(t, t->object_kind, t->object_handle);
+	if (!o)
+		return 0;
+	o->size = t->object.size;
+	o->used = t->object.used;
+	o->parent = t->object.parent;
+	o->context = t->object.context;
+	o->counts = t->object.counts;
+	o->device = t->object.device;
+	return 1;
+}
+
+static inlined __u64 current_context(const struct thread *t)
+{
+	__u32 n = t->n_contexts;
+
+	return n && n <= AUDIT_CONTEXT_DEPTH ? t->contexts[(n - 1) & (AUDIT_CONTEXT_DEPTH - 1)] : 0;
+}
+
+/** object_new_in_context() - record t->reserved bytes that go with the current context */
+alone int object_new_in_context(struct thread *t, __u32 kind, __u64 handle)
+{
+	struct object *o;
+	__u64 context;
+
+	if (!t)
+		return 0;
+	context = current_context(t);
+	o = context ? object_find(t, OBJECT_CONTEXT, context) : 0;
+	if (o)
+		__sync_fetch_and_add(&o->size, t->reserved);
+	else
+		context = 0;
+	o = object_new(t, kind, handle, t->reserved);
+	if (o)
+		o->context = context;
+	return 0;
+}
+
+/* The strictest device, for a thread whose context nobody has seen. */
+alone int device_strictest(__u32 process)
+{
+	struct audit_process *p = PROCESS(process);
+	__u64 least = LEDGER_NO_LIMIT;
+	__u32 n = READ_ONCE(control.n_devices);
+	__u32 device = 0;
+
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++) {
+		__u64 left;
+
+		if (i >= n)
+			break;
+		left = ledger_chain_left(books, &p->chain, i);
+		if (left < least) {
+			least = left;
+			device = i;
+		}
+	}
+	return device;
+}
+
+/** device_of_thread() - the device that the thread's current context is on */
+static noinline __u32 device_of_thread(struct thread *t)
+{
+	if (READ_ONCE(control.n_devices) <= 1)
+		return 0;
+	if (t->n_contexts && t->device != AUDIT_NO_DEVICE)
+		return t->device;
+	return device_strictest(t->process);
+}
+
+static noinline int context_look_up_device(struct thread *t)
+{
+	struct object *o = object_find(t, OBJECT_CONTEXT, current_context(t));
+
+	t->device = o ? o->device : AUDIT_NO_DEVICE;
+	return 0;
+}
+
+static noinline __u64 user_read(__u64 address, __u32 width)
+{
+	__u64 value = 0;
+
+	if (width == 4)
+		bpf_copy_from_user(&value, 4, (void *)address);
+	else
+		bpf_copy_from_user(&value, 8, (void *)address);
+	return value;
+}
+
+static noinline __u64 element_bytes(__u32 format, __u32 channels)
+{
+	switch (format) {
+	case 0x01: case 0x08:
+		return channels;
+	case 0x02: case 0x09: case 0x10:
+		return 2ULL * channels;
+	default:
+		return 4ULL * channels;
+	}
+}
+
+#define AT_LEAST_1(x) ((x) ? (x) : 1)
+
+/* Width, height, depth, format, channels to t->scratch[0..3]; a two-dimensional one has no depth. */
+static noinline int array_read(struct thread *t, __u64 descriptor, int is_3d)
+{
+	__u32 *format_channels = (__u32 *)&t->scratch[3];
+
+	t->scratch[0] = t->scratch[1] = t->scratch[2] = t->scratch[3] = 0;
+	if (is_3d) {
+		bpf_copy_from_user(t->scratch, 32, (void *)descriptor);
+	} else {
+		bpf_copy_from_user(t->scratch, 16, (void *)descriptor);
+		bpf_copy_from_user(&t->scratch[3], 8, (void *)(descriptor + 16));
+	}
+	t->scratch[4] = element_bytes(format_channels[0], format_channels[1]);
+	return 0;
+}
+
+/** array_bytes() - size of the array that t->scratch describes, with @levels of mipmap */
+static noinline __u64 array_bytes(struct thread *t, __u32 levels)
+{
+	__u64 width = t->scratch[0], height = t->scratch[1], depth = t->scratch[2];
+	__u64 bytes = 0;
+
+	for (__u32 i = 0; i < 32; i++) {
+		if (i >= levels)
+			break;
+		bytes += AT_LEAST_1(width) * AT_LEAST_1(height) * AT_LEAST_1(depth) * t->scratch[4];
+		width /= 2;
+		height /= 2;
+		depth /= 2;
+	}
+	return bytes;
+}
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who is charged: from the current thread to its process' record and chain of tenants.
+ *
+ * The chain is looked up once per process and again when a binding has changed or the process has moved
+ * to another cgroup. Its charge moves along, carried by one thread.
+ */
+#ifndef AUDIT_BPF_WHO_H
+#define AUDIT_BPF_WHO_H
+
+#include "event.h"
+
+#define WHO_PROBES	  16	/* a process' record stands among so many from its pid's place on */
+#define WHO_CGROUP_LEVELS 16
+
+static noinline int chain_add(struct ledger_chain *chain, const __u32 *tenant)
+{
+	__u32 n = chain->n;
+
+	if (!tenant || !*tenant || n >= LEDGER_DEPTH)
+		return 0;
+	for (__u32 i = 0; i < LEDGER_DEPTH; i++)
+		if (i < n && chain->tenants[i] == *tenant)
+			return 0;
+	chain->tenants[n & (LEDGER_DEPTH - 1)] = *tenant;
+	chain->n = n + 1;
+	return 0;
+}
+
+static noinline int chain_add_cgroups(struct ledger_chain *chain)
+{
+	for (int level = WHO_CGROUP_LEVELS - 1; level >= 0; level--) {
+		__u64 id = bpf_get_current_ancestor_cgroup_id(level);
+
+		if (id)
+			chain_add(chain, bpf_map_lookup_elem(&cgroups, &id));
+	}
+	return 0;
+}
+
+/** chain_find() - the tenants around the current process, nearest first */
+alone int chain_find(struct ledger_chain *chain)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u32 uid = (__u32)bpf_get_current_uid_gid();
+
+	if (!chain)
+		return 0;
+	chain->n = 0;
+	chain_add(chain, bpf_map_lookup_elem(&trees, &tgid));
+	chain_add_cgroups(chain);
+	chain_add(chain, bpf_map_lookup_elem(&users, &uid));
+	if (chain->n == 0)
+		chain_add(chain, &control.default_tenant);
+	return chain->n;
+}
+
+/* Number of the record of a process, -1 if it has none. */
+alone int process_find(__u32 tgid)
+{
+	__u64 owner = (__u64)tgid << 32 | AUDIT_PROCESS_LIVE;
+
+	for (__u32 i = 0; i < WHO_PROBES; i++) {
+		__u32 at = (tgid + i) & (AUDIT_PROCESSES - 1);
+
+		if (READ_ONCE(processes[at].owner) == owner)
+			return at;
+	}
+	return -1;
+}
+
+static noinline int process_init(struct audit_process *p, const struct ledger_chain *chain)
+{
+	p->serial = __sync_fetch_and_add(&control.next_serial, 1) + 1;
+	p->bindings = READ_ONCE(control.bindings);
+	p->cgroup = bpf_get_current_cgroup_id();
+	p->moving = 0;
+	for (int i = 0; i < LEDGER_DEVICES; i++) {
+		p->use[i] = 0;
+		p->overhead[i] = 0;
+		p->graph_idle[i] = 0;
+		p->n_contexts[i] = 0;
+		p->device_of[i] = AUDIT_NO_DEVICE;
+	}
+	p->chain = *chain;
+	return 0;
+}
+
+/* A new record for the current process, whose chain is in t->chain; -1 if there is none to be had. */
+alone int process_new(struct thread *t, __u32 tgid)
+{
+	__u64 claimed = (__u64)tgid << 32 | AUDIT_PROCESS_CLAIMED;
+	struct audit_tenant *nearest;
+
+	if (!t)
+		return -1;
+	nearest = TENANT(t->chain.tenants[0]);
+	if (READ_ONCE(nearest->n_processes) >= AUDIT_TENANT_PROCESSES)
+		return -1;
+	for (__u32 i = 0; i < WHO_PROBES; i++) {
+		struct audit_process *p = PROCESS(tgid + i);
+		__u64 was = __sync_val_compare_and_swap(&p->owner, AUDIT_PROCESS_FREE, claimed);
+
+		/* Another thread of this process is just doing the same; it will be there next time. */
+		if (was >> 32 == tgid)
+			return -1;
+		if (was != AUDIT_PROCESS_FREE)
+			continue;
+		process_init(p, &t->chain);
+		__sync_fetch_and_add(&nearest->n_processes, 1);
+		WRITE_ONCE(p->owner, (__u64)tgid << 32 | AUDIT_PROCESS_LIVE);
+		event_send(AUDIT_EVENT_NEW_PROCESS, t, t->chain.tenants[0], AUDIT_REASON_NONE, 0);
+		return (tgid + i) & (AUDIT_PROCESSES - 1);
+	}
+	return -1;
+}
+
+static noinline int process_move_charge(struct audit_process *p, struct ledger_chain *to, __u32 device)
+{
+	__u64 bytes = READ_ONCE(p->use[device & (LEDGER_DEVICES - 1)]) +
+		      READ_ONCE(p->overhead[device & (LEDGER_DEVICES - 1)]);
+
+	if (!bytes)
+		return 0;
+	ledger_chain_uncharge(books, &p->chain, device, bytes);
+	ledger_chain_charge(books, to, device, bytes);
+	return 0;
+}
+
+/* Charge the current process to t->chain from now on, with all that it has. */
+alone int process_move(__u32 process, struct thread *t)
+{
+	struct audit_process *p = PROCESS(process);
+
+	if (!t)
+		return 0;
+	if (__sync_val_compare_and_swap(&p->moving, 0, 1) != 0)
+		return 0;
+	p->bindings = READ_ONCE(control.bindings);
+	p->cgroup = bpf_get_current_cgroup_id();
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
+		process_move_charge(p, &t->chain, i);
+	if (p->chain.n)
+		__sync_fetch_and_sub(&TENANT(p->chain.tenants[0])->n_processes, 1);
+	if (t->chain.n)
+		__sync_fetch_and_add(&TENANT(t->chain.tenants[0])->n_processes, 1);
+	p->chain = t->chain;
+	__sync_lock_test_and_set(&p->moving, 0);
+	return 0;
+}
+
+/**
+ * process_get() - number of the current process' record, with its chain up to date
+ *
+ * Return: -1 if nobody is charged for it, -2 if it is charged but no record could be had now.
+ */
+static noinline int process_get(struct thread *t)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	int at = process_find(tgid);
+	struct audit_process *p = PROCESS(at);
+
+	if (at >= 0 && p->bindings == READ_ONCE(control.bindings) &&
+	    p->cgroup == bpf_get_current_cgroup_id())
+		return at;
+	chain_find(&t->chain);
+	if (at >= 0) {
+		process_move(at, t);
+		return at;
+	}
+	if (t->chain.n == 0)
+		return -1;
+	at = process_new(t, tgid);
+	return at >= 0 ? at : -2;
+}
+
+/** process_device_of() - the device behind one of a process' ordinals */
+alone int process_device_of(__u32 process, __u32 ordinal)
+{
+	struct audit_process *p = PROCESS(process);
+	__u32 n = READ_ONCE(control.n_devices);
+	__u8 known;
+
+	if (ordinal >= LEDGER_DEVICES)
+		return 0;
+	known = p->device_of[ordinal & (LEDGER_DEVICES - 1)];
+	if (known != AUDIT_NO_DEVICE)
+		return known;
+	/* One device: no question. Several: the order of the driver, until the process asks for a UUID. */
+	return n > 1 && ordinal < n ? ordinal : 0;
+}
+
+#endif

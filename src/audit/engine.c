@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Loading the programs and taking over what is pinned.
+ *
+ * Successive engines share the maps below STATE/maps. Each loads programs of its own under the next
+ * generation number, attaches them everywhere, switches the number, and only then drops the links of
+ * the one before, so that at no time a call is decided by none or by both.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "base/fd.h"
+#include "priv.h"
+#include "audit.skel.h"
+
+#define FAILURE_WAIT_NS		10000000000ULL
+
+/*
+ * Since Linux 6.13 a frame of 64 bytes or more means a private stack per CPU, which a sleepable program
+ * shares with whoever runs while it sleeps, and the kernel crashes. See bpf/kernel.h.
+ */
+#define FRAME_MAX_BYTES		48
+
+const char *engine_rung_name(enum engine_rung rung)
+{
+	static const char *const names[] = { "auto", "registers", "supervised" };
+
+	return names[rung];
+}
+
+enum engine_rung engine_rung_now(const struct engine *engine)
+{
+	return engine->rung;
+}
+
+/* --- the state folder ------------------------------------------------------------------------------ */
+
+static bool is_on_bpf_fs(const char *path)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && fs.f_type == BPF_FS_MAGIC;
+}
+
+static int make_dir(const char *path)
+{
+	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+static int state_dir_open(struct engine *engine, const char *path)
+{
+	char maps[PATH_MAX + 8];
+	int r;
+
+	if (snprintf(engine->state_dir, sizeof(engine->state_dir), "%s", path) >= (int)sizeof(engine->state_dir))
+		return -ENAMETOOLONG;
+	r = fd_mkdir_parents(path, 0700);
+	if (r < 0)
+		return r;
+	if (!is_on_bpf_fs(path) && mount("bpf", path, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
+		return -errno;
+	engine->lock_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (engine->lock_fd < 0)
+		return -errno;
+	if (flock(engine->lock_fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	snprintf(maps, sizeof(maps), "%s/maps", path);
+	snprintf(engine->links_dir, sizeof(engine->links_dir), "%s/links", path);
+	r = make_dir(maps);
+	return r < 0 ? r : make_dir(engine->links_dir);
+}
+
+/* Generation of the engine before, 0 if there was none. */
+static int generation_read(const struct engine *engine, uint32_t *ret)
+{
+	_cleanup_close_ int fd = -1;
+	const struct audit_control *control;
+	char path[PATH_MAX + 16];
+
+	*ret = 0;
+	snprintf(path, sizeof(path), "%s/maps/state", engine->state_dir);
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	control = mmap(NULL, sizeof(*control), PROT_READ, MAP_SHARED, fd, 0);
+	if (control == MAP_FAILED)
+		return -errno;
+	*ret = control->generation;
+	if (control->layout != AUDIT_LAYOUT && control->layout != 0)
+		*ret = UINT32_MAX;
+	munmap((void *)control, sizeof(*control));
+	return *ret == UINT32_MAX ? -EPROTO : 0;
+}
+
+/* Remove pinned links of this generation, or of all others. */
+static void links_drop(struct engine *engine, bool ours)
+{
+	_cleanup_closedir_ DIR *dir = opendir(engine->links_dir);
+	size_t suffix = strlen(engine->generation_name);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		size_t n = strlen(entry->d_name);
+		bool is_ours = n > suffix && strcmp(entry->d_name + n - suffix, engine->generation_name) == 0;
+
+		if (entry->d_name[0] != '.' && is_ours == ours)
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	}
+}
+
+/* --- the programs ---------------------------------------------------------------------------------- */
+
+static int programs_pin_maps(struct engine *engine)
+{
+	char path[PATH_MAX + 32];
+	struct bpf_map *map;
+	int r;
+
+	bpf_object__for_each_map(map, engine->programs->obj) {
+		const char *name = bpf_map__name(map);
+
+		/* The generation number and the choice of rung belong to one engine. */
+		if (strstr(name, ".rodata"))
+			continue;
+		snprintf(path, sizeof(path), "%s/maps/%s", engine->state_dir,
+			 map == engine->programs->maps.bss ? "state" : name);
+		r = bpf_map__set_pin_path(map, path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The verifier's log ends with "stack depth A+B+...", a number per function. */
+static int frames_check(const char *log)
+{
+	const char *at = strstr(log, "stack depth ");
+	char *end;
+
+	if (!at)
+		return -ENOTSUP;
+	at += strlen("stack depth ");
+	for (;;) {
+		if (strtoul(at, &end, 10) > FRAME_MAX_BYTES)
+			return -ENOTSUP;
+		if (*end != '+')
+			return 0;
+		at = end + 1;
+	}
+}
+
+#define LOG_STATS	4
+#define LOG_SIZE	65536
+
+static int programs_load(struct engine *engine)
+{
+	struct bpf_program *program;
+	size_t n = 0, i = 0;
+	int r;
+
+	bpf_object__for_each_program(program, engine->programs->obj)
+		n++;
+	_cleanup_free_ char *logs = calloc(n, LOG_SIZE);
+	if (!logs)
+		return -ENOMEM;
+	bpf_object__for_each_program(program, engine->programs->obj) {
+		bpf_program__set_log_level(program, LOG_STATS);
+		bpf_program__set_log_buf(program, logs + i++ * LOG_SIZE, LOG_SIZE);
+	}
+	r = audit_bpf__load(engine->programs);
+	for (i = 0; r == 0 && i < n; i++)
+		r = frames_check(logs + i * LOG_SIZE);
+	return r;
+}
+
+static int programs_choose_rung(struct engine *engine, enum engine_rung wanted)
+{
+	bool registers = feature_works(FEATURE_REGISTERS);
+
+	if (wanted == ENGINE_RUNG_REGISTERS && !registers)
+		return -EOPNOTSUPP;
+	engine->rung = wanted != ENGINE_RUNG_AUTO ? wanted :
+		       registers ? ENGINE_RUNG_REGISTERS : ENGINE_RUNG_SUPERVISED;
+	engine->programs->rodata->can_write_context = engine->rung == ENGINE_RUNG_REGISTERS;
+	engine->programs->rodata->can_write_user =
+		engine->rung == ENGINE_RUNG_REGISTERS && feature_works(FEATURE_USER_MEMORY);
+	return 0;
+}
+
+static int programs_open(struct engine *engine, enum engine_rung wanted)
+{
+	uint32_t before;
+	int r;
+
+	r = generation_read(engine, &before);
+	if (r < 0)
+		return r;
+	engine->programs = audit_bpf__open();
+	if (!engine->programs)
+		return -errno;
+	engine->generation = before + 1;
+	snprintf(engine->generation_name, sizeof(engine->generation_name), "g%u", engine->generation);
+	engine->programs->rodata->my_generation = engine->generation;
+	bpf_program__set_expected_attach_type(engine->programs->progs.on_call, ATTACH_UPROBE_MULTI);
+	bpf_program__set_expected_attach_type(engine->programs->progs.on_call_return, ATTACH_UPROBE_MULTI);
+	r = programs_choose_rung(engine, wanted);
+	if (r == 0)
+		r = programs_pin_maps(engine);
+	if (r == 0)
+		r = programs_load(engine);
+	if (r < 0)
+		return r;
+	engine->state = &engine->programs->bss->state;
+	return 0;
+}
+
+static int tracepoint_pin(struct engine *engine, struct bpf_program *program, const char *name)
+{
+	char path[PATH_MAX + 64];
+	struct bpf_link *link = bpf_program__attach_raw_tracepoint(program, name);
+	int r;
+
+	if (!link)
+		return -errno;
+	snprintf(path, sizeof(path), "%s/%s-%s", engine->links_dir, name, engine->generation_name);
+	unlink(path);
+	r = bpf_link__pin(link, path);
+	bpf_link__disconnect(link);
+	bpf_link__destroy(link);
+	return r;
+}
+
+static int tracepoints_attach(struct engine *engine)
+{
+	const struct {
+		struct bpf_program *program;
+		const char *name;
+	} all[] = {
+		{ engine->programs->progs.on_exit, "sched_process_exit" },
+		{ engine->programs->progs.on_exec, "sched_process_exec" },
+		{ engine->programs->progs.on_fork, "sched_process_fork" },
+		{ engine->programs->progs.on_signal, "signal_generate" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		int r = tracepoint_pin(engine, all[i].program, all[i].name);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void control_set(struct engine *engine, const struct engine_options *options)
+{
+	struct audit_control *control = &engine->state->control;
+
+	control->layout = AUDIT_LAYOUT;
+	control->failure_wait_ns = options->failure_wait_ns ? options->failure_wait_ns : FAILURE_WAIT_NS;
+	if (engine->generation > 1)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(engine->state->books); i++)
+		engine->state->books[i].max = LEDGER_NO_LIMIT;
+}
+
+/* --- life ------------------------------------------------------------------------------------------ */
+
+/* Let go of everything but the pins. */
+static void engine_free(struct engine *engine)
+{
+	if (!engine)
+		return;
+	holder_stop(engine);
+	watch_stop(engine);
+	attach_forget(engine, /* unpin= */ false);
+	ring_buffer__free(engine->events);
+	audit_bpf__destroy(engine->programs);
+	if (engine->epoll_fd >= 0)
+		close(engine->epoll_fd);
+	if (engine->lock_fd >= 0)
+		close(engine->lock_fd);
+	free(engine);
+}
+DEFINE_CLEANUP(struct engine *, engine_free)
+
+static int engine_start(struct engine *engine, const struct engine_options *options)
+{
+	int r;
+
+	control_set(engine, options);
+	r = tracepoints_attach(engine);
+	if (r == 0)
+		r = attach_recorded(engine);
+	if (r < 0) {
+		links_drop(engine, /* ours= */ true);
+		return r;
+	}
+	__atomic_store_n(&engine->state->control.generation, engine->generation, __ATOMIC_SEQ_CST);
+	links_drop(engine, /* ours= */ false);
+	r = holder_start(engine);
+	if (r == 0)
+		r = events_open(engine);
+	if (r == 0)
+		r = engine_reap(engine);
+	return r;
+}
+
+int engine_open(const struct engine_options *options, struct engine **ret)
+{
+	_cleanup_(engine_freep) struct engine *engine = calloc(1, sizeof(*engine));
+	int r;
+
+	if (!engine)
+		return -ENOMEM;
+	engine->lock_fd = engine->holder_pidfd = -1;
+	engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (engine->epoll_fd < 0)
+		return -errno;
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	r = state_dir_open(engine, options->state_dir);
+	if (r == 0)
+		r = programs_open(engine, options->rung);
+	if (r == 0)
+		r = engine_start(engine, options);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(engine);
+	return 0;
+}
+
+void engine_close(struct engine *engine)
+{
+	engine_free(engine);
+}
+
+static void maps_unpin(const struct engine *engine)
+{
+	char path[PATH_MAX + 8];
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+
+	snprintf(path, sizeof(path), "%s/maps", engine->state_dir);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	rmdir(path);
+}
+
+void engine_remove(struct engine *engine)
+{
+	char state_dir[PATH_MAX];
+
+	if (!engine)
+		return;
+	attach_forget(engine, /* unpin= */ true);
+	links_drop(engine, /* ours= */ true);
+	rmdir(engine->links_dir);
+	maps_unpin(engine);
+	snprintf(state_dir, sizeof(state_dir), "%s", engine->state_dir);
+	engine_free(engine);
+	/* Succeeds where a file system was mounted on the folder itself. */
+	umount2(state_dir, MNT_DETACH);
+	rmdir(state_dir);
+}
+
+int engine_fd(const struct engine *engine)
+{
+	return engine->epoll_fd;
+}
+
+int engine_map_fd(const struct engine *engine, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(engine->programs->obj, name);
+}

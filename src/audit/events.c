@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What happens: events of the programs and of the engine, the holder's life, new mappings.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "priv.h"
+
+static int on_event(void *userdata, void *data, size_t size)
+{
+	struct engine *engine = userdata;
+
+	if (engine->on_event && size >= sizeof(struct audit_event))
+		engine->on_event(data, "", engine->userdata);
+	return 0;
+}
+
+int events_open(struct engine *engine)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	engine->events = ring_buffer__new(engine_map_fd(engine, "events"), on_event, engine, NULL);
+	if (!engine->events)
+		return -errno;
+	event.data.fd = ring_buffer__epoll_fd(engine->events);
+	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, event.data.fd, &event) ? -errno : 0;
+}
+
+void events_tell(struct engine *engine, enum audit_event_kind kind, uint32_t row, const char *text)
+{
+	struct audit_event event = { .kind = kind, .row = row };
+	struct timespec ts;
+
+	if (!engine->on_event)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	event.time_ns = ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+	engine->on_event(&event, text, engine->userdata);
+}
+
+void engine_on_event(struct engine *engine, engine_event_fn fn, void *userdata)
+{
+	engine->on_event = fn;
+	engine->userdata = userdata;
+}
+
+int engine_dispatch(struct engine *engine)
+{
+	struct epoll_event ready[16];
+	int n = epoll_wait(engine->epoll_fd, ready, ARRAY_SIZE(ready), 0);
+	int r = 0;
+
+	for (int i = 0; i < n && r >= 0; i++) {
+		if (ready[i].data.fd == engine->holder_pidfd) {
+			holder_stop(engine);
+			r = holder_start(engine);
+		} else if (ready[i].data.fd == ring_buffer__epoll_fd(engine->events)) {
+			r = ring_buffer__consume(engine->events);
+		} else {
+			r = watch_dispatch(engine);
+		}
+	}
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The holder process: stops threads that may not go on, and lets them go.
+ *
+ * It decides nothing. A program that wants its thread held or answered fills in a slot; the holder seizes
+ * and interrupts the thread, lets the program return, and when the thread has stopped on its way to user
+ * space either sets the answer or puts it back to the entry of its call and keeps it there. When memory
+ * may have become free, when a signal came for the thread or its time is over, it lets it go; the
+ * thread meets the probe again and is decided afresh. So the death of the holder loses nothing: the
+ * kernel lets its threads go, and they meet the probe again, too. Only between the interrupt and the
+ * stop a thread would run on into its call; for that short time the holder's death is the thread's
+ * (PTRACE_O_EXITKILL).
+ *
+ * Nothing here waits for a single thread, and everything that is to be remembered about one is in its slot.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <linux/pidfd.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "priv.h"
+
+#define SWEEP_MS	100	/* look over all slots this often while any is in use */
+#define QUEUE_MS	5	/* and over the held ones this often */
+#define SLOT_PROBES	64	/* as the programs: a thread's slot stands among so many from its id on */
+#define WAKES_FD	3
+#define STOPPED_FOR_GROUP(status) ((status) >> 16 == PTRACE_EVENT_STOP)
+
+struct holder {
+	struct audit_state *state;
+	struct ring_buffer *wakes;
+	int signal_fd;
+	pid_t parent;
+	uint32_t held[AUDIT_SLOTS];		/* slots in AUDIT_SLOT_HELD, oldest ticket first */
+	size_t n_held;
+	uint8_t let_go[AUDIT_SLOTS];		/* a signal came before the thread had stopped */
+	uint32_t queued[AUDIT_SLOTS];		/* ledgers whose n_queued is not 0 */
+	size_t n_queued;
+	uint64_t wakes_lost;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static uint32_t slot_state(const struct audit_slot *slot)
+{
+	return __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+}
+
+static bool slot_change(struct audit_slot *slot, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&slot->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* --- the queue ------------------------------------------------------------------------------------- */
+
+/* Calls that come now queue behind those that wait for the same tenant's memory. */
+static void queue_recount(struct holder *h)
+{
+	struct ledger *books = h->state->books;
+
+	for (size_t i = 0; i < h->n_queued; i++)
+		books[h->queued[i]].n_queued = 0;
+	h->n_queued = 0;
+	for (size_t i = 0; i < h->n_held; i++) {
+		const struct audit_slot *slot = &h->state->slots[h->held[i]];
+		uint32_t at = ledger_index(slot->tenant, slot->device);
+
+		if (slot->reason == AUDIT_REASON_NONE)
+			continue;
+		if (books[at].n_queued++ == 0)
+			h->queued[h->n_queued++] = at;
+	}
+}
+
+static void queue_add(struct holder *h, uint32_t at)
+{
+	uint64_t ticket = h->state->slots[at].ticket;
+	size_t i;
+
+	for (i = h->n_held++; i > 0 && h->state->slots[h->held[i - 1]].ticket > ticket; i--)
+		h->held[i] = h->held[i - 1];
+	h->held[i] = at;
+}
+
+/* Drop what is no longer held: released, or its thread was killed. */
+static void queue_tidy(struct holder *h)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < h->n_held; i++)
+		if (slot_state(&h->state->slots[h->held[i]]) == AUDIT_SLOT_HELD)
+			h->held[kept++] = h->held[i];
+	h->n_held = kept;
+	queue_recount(h);
+}
+
+/* Let a held thread go, with a signal that it is to take. */
+static void slot_release(struct audit_slot *slot, int signal)
+{
+	pid_t tid = slot->tid;
+
+	if (slot_change(slot, AUDIT_SLOT_HELD, AUDIT_SLOT_RELEASED))
+		ptrace(PTRACE_DETACH, tid, 0, signal);
+}
+
+static bool slot_has_request(const struct holder *h, const struct audit_slot *slot)
+{
+	for (uint32_t i = 0; i < slot->chain.n && i < LEDGER_DEPTH; i++)
+		if (h->state->books[ledger_index(slot->chain.tenants[i], slot->device)].low)
+			return true;
+	return false;
+}
+
+static bool slot_fits(const struct holder *h, const struct audit_slot *slot)
+{
+	struct ledger *books = h->state->books;
+	uint32_t at;
+
+	if (slot->reason == AUDIT_REASON_NONE)
+		return true;
+	if (ledger_chain_fits(books, &slot->chain, slot->device, slot->size, &at))
+		return false;
+	return !slot_has_request(h, slot) || slot->size <= ledger_left(&books[ledger_index(0, slot->device)]);
+}
+
+/* Whether an older call waits for the memory of one of these tenants, or has just been let go for it. */
+static bool slot_is_behind(const struct audit_slot *slot, const uint32_t *ahead, size_t n_ahead)
+{
+	for (uint32_t i = 0; i < slot->chain.n && i < LEDGER_DEPTH; i++)
+		for (size_t j = 0; j < n_ahead; j++)
+			if (ahead[j] == ledger_index(slot->chain.tenants[i], slot->device))
+				return true;
+	return false;
+}
+
+/*
+ * Release, oldest first, what fits now. One per tenant and round: what it takes is known only when it has
+ * been decided, so those behind it wait for the next round.
+ */
+static void queue_run(struct holder *h)
+{
+	uint32_t ahead[AUDIT_SLOTS];
+	size_t n_ahead = 0;
+	uint64_t now = now_ns();
+
+	for (size_t i = 0; i < h->n_held; i++) {
+		struct audit_slot *slot = &h->state->slots[h->held[i]];
+
+		if (now >= slot->deadline_ns && slot->reason != AUDIT_REASON_NONE) {
+			slot_release(slot, 0);
+			continue;
+		}
+		if (slot_is_behind(slot, ahead, n_ahead))
+			continue;
+		if (slot_fits(h, slot))
+			slot_release(slot, 0);
+		if (slot->reason != AUDIT_REASON_NONE)
+			ahead[n_ahead++] = ledger_index(slot->tenant, slot->device);
+	}
+	queue_tidy(h);
+}
+
+/* --- stopping -------------------------------------------------------------------------------------- */
+
+/* Write over what a call has returned. The thread waits in the program and is not stopped. */
+static void slot_write(struct holder *h, uint32_t at)
+{
+	const struct audit_slot *slot = &h->state->slots[at];
+
+	for (size_t i = 0; i < AUDIT_WRITES; i++) {
+		struct iovec from = { (void *)&slot->values[i], slot->width };
+		struct iovec to = { (void *)(uintptr_t)slot->addresses[i], slot->width };
+
+		if (slot->addresses[i])
+			process_vm_writev(slot->tgid, &from, 1, &to, 1, 0);
+	}
+	audit_slot_end(h->state, at, AUDIT_SLOT_WAITING);
+}
+
+/*
+ * Take over a thread that waits in the program. One that somebody traces already cannot be had; its slot
+ * stays as it is, the next sweep tries again, and in the end the program gives up.
+ */
+static void slot_take(struct holder *h, uint32_t at)
+{
+	struct audit_slot *slot = &h->state->slots[at & (AUDIT_SLOTS - 1)];
+
+	if (slot_state(slot) != AUDIT_SLOT_WAITING)
+		return;
+	if (slot->ask == AUDIT_ASK_WRITE) {
+		slot_write(h, at);
+		return;
+	}
+	h->let_go[at] = 0;
+	if (ptrace(PTRACE_SEIZE, slot->tid, 0, PTRACE_O_EXITKILL)) {
+		slot->failed = errno;
+		return;
+	}
+	ptrace(PTRACE_INTERRUPT, slot->tid, 0, 0);
+	slot_change(slot, AUDIT_SLOT_WAITING, AUDIT_SLOT_STOPPING);
+}
+
+static int slot_of_thread(const struct holder *h, pid_t tid)
+{
+	for (uint32_t i = 0; i < SLOT_PROBES; i++) {
+		uint32_t at = (tid + i) & (AUDIT_SLOTS - 1);
+
+		if (h->state->slots[at].tid == (uint32_t)tid && slot_state(&h->state->slots[at]) != AUDIT_SLOT_FREE)
+			return at;
+	}
+	return -1;
+}
+
+static void registers_at_entry(const struct audit_regs *from, struct user_regs_struct *to)
+{
+	to->r15 = from->r15;
+	to->r14 = from->r14;
+	to->r13 = from->r13;
+	to->r12 = from->r12;
+	to->rbp = from->bp;
+	to->rbx = from->bx;
+	to->r11 = from->r11;
+	to->r10 = from->r10;
+	to->r9 = from->r9;
+	to->r8 = from->r8;
+	to->rax = from->ax;
+	to->rcx = from->cx;
+	to->rdx = from->dx;
+	to->rsi = from->si;
+	to->rdi = from->di;
+	to->rip = from->ip;
+	to->eflags = from->flags;
+	to->rsp = from->sp;
+	to->orig_rax = -1;
+}
+
+/*
+ * Put a stopped thread back to the entry of its call, or behind it with an answer. A probe on the
+ * function's return has put its own address on the stack; for a thread that meets the entry again the
+ * caller's goes back there, or the kernel would stack one such probe upon the other.
+ */
+static bool thread_set(pid_t tid, const struct audit_slot *slot)
+{
+	struct user_regs_struct registers;
+
+	if (ptrace(PTRACE_GETREGS, tid, 0, &registers))
+		return false;
+	registers_at_entry(&slot->regs, &registers);
+	if (slot->ask == AUDIT_ASK_ANSWER) {
+		registers.rax = slot->answer;
+		registers.rip += (int32_t)slot->ret_delta;
+	} else if (slot->return_address) {
+		ptrace(PTRACE_POKEDATA, tid, slot->regs.sp, slot->return_address);
+	}
+	return ptrace(PTRACE_SETREGS, tid, 0, &registers) == 0;
+}
+
+/* The thread has stopped on its way from the program to user space. */
+static void thread_arrived(struct holder *h, uint32_t at, pid_t tid, int signal)
+{
+	struct audit_slot *slot = &h->state->slots[at];
+
+	thread_set(tid, slot);
+	if (slot->ask == AUDIT_ASK_ANSWER) {
+		audit_slot_end(h->state, at, AUDIT_SLOT_STOPPING);
+		ptrace(PTRACE_DETACH, tid, 0, signal);
+		return;
+	}
+	if (signal || h->let_go[at]) {
+		slot_change(slot, AUDIT_SLOT_STOPPING, AUDIT_SLOT_RELEASED);
+		ptrace(PTRACE_DETACH, tid, 0, signal);
+		return;
+	}
+	/* From here on the holder's death lets the thread meet the probe again. */
+	ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
+	if (slot_change(slot, AUDIT_SLOT_STOPPING, AUDIT_SLOT_HELD))
+		queue_add(h, at);
+}
+
+static void thread_stopped(struct holder *h, pid_t tid, int status)
+{
+	/* At a stop for a signal the signal is handed on; a stop of the group needs no hand. */
+	int signal = STOPPED_FOR_GROUP(status) ? 0 : WSTOPSIG(status);
+	int at = slot_of_thread(h, tid);
+	uint32_t state = at < 0 ? AUDIT_SLOT_FREE : slot_state(&h->state->slots[at]);
+
+	if (state == AUDIT_SLOT_STOPPING)
+		thread_arrived(h, at, tid, signal);
+	else if (state == AUDIT_SLOT_HELD)
+		slot_release(&h->state->slots[at], signal);
+	else
+		ptrace(PTRACE_DETACH, tid, 0, signal);
+}
+
+static void threads_wait(struct holder *h)
+{
+	int status;
+	pid_t tid;
+
+	while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
+		if (WIFSTOPPED(status))
+			thread_stopped(h, tid, status);
+	queue_tidy(h);
+}
+
+/* --- what wakes it --------------------------------------------------------------------------------- */
+
+/* A held thread does not see its signals. @tid: 0 for any thread of the process */
+static void signal_came(struct holder *h, uint32_t tgid, uint32_t tid)
+{
+	for (size_t i = 0; i < h->n_held; i++) {
+		struct audit_slot *slot = &h->state->slots[h->held[i]];
+
+		if (slot->tgid == tgid && (!tid || slot->tid == tid))
+			slot_release(slot, 0);
+	}
+	for (uint32_t i = 0; tid && i < SLOT_PROBES; i++) {
+		uint32_t at = (tid + i) & (AUDIT_SLOTS - 1);
+
+		if (h->state->slots[at].tid == tid)
+			h->let_go[at] = 1;
+	}
+	queue_tidy(h);
+}
+
+static int on_wake(void *userdata, void *data, size_t size)
+{
+	struct holder *h = userdata;
+	const struct audit_wake *wake = data;
+
+	switch (wake->kind) {
+	case AUDIT_WAKE_SLOT:
+		slot_take(h, wake->index & (AUDIT_SLOTS - 1));
+		break;
+	case AUDIT_WAKE_FREED:
+		queue_run(h);
+		break;
+	default:
+		signal_came(h, wake->tgid, wake->tid);
+	}
+	return 0;
+}
+
+/* What a lost wake, or the death of the holder before, has left. */
+static void sweep(struct holder *h)
+{
+	uint64_t lost = h->state->control.wakes_lost;
+
+	if (!h->state->control.n_slots)
+		return;
+	for (uint32_t i = 0; i < AUDIT_SLOTS; i++)
+		if (slot_state(&h->state->slots[i]) == AUDIT_SLOT_WAITING)
+			slot_take(h, i);
+	if (lost == h->wakes_lost)
+		return;
+	/* A signal may be among what was lost: let all go, they come back. */
+	h->wakes_lost = lost;
+	for (size_t i = 0; i < h->n_held; i++)
+		slot_release(&h->state->slots[h->held[i]], 0);
+	queue_tidy(h);
+}
+
+static void signals_drain(const struct holder *h)
+{
+	struct signalfd_siginfo info[16];
+
+	while (read(h->signal_fd, info, sizeof(info)) > 0)
+		continue;
+}
+
+static void holder_loop(struct holder *h)
+{
+	struct pollfd fds[] = {
+		{ .fd = ring_buffer__epoll_fd(h->wakes), .events = POLLIN },
+		{ .fd = h->signal_fd, .events = POLLIN },
+	};
+	uint64_t next_sweep = 0;
+
+	while (getppid() == h->parent) {
+		uint64_t now = now_ns();
+
+		h->state->control.heartbeat_ns = now;
+		if (now >= next_sweep) {
+			sweep(h);
+			next_sweep = now + SWEEP_MS * 1000000ULL;
+		}
+		poll(fds, ARRAY_SIZE(fds), h->n_held ? QUEUE_MS : SWEEP_MS);
+		signals_drain(h);
+		ring_buffer__consume(h->wakes);
+		threads_wait(h);
+		queue_run(h);
+	}
+}
+
+/* Held threads wait for the holder: it goes first where the kernel lets it. */
+static void raise_priority(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+
+	sched_setscheduler(0, SCHED_FIFO, &param);
+	mlockall(MCL_CURRENT | MCL_FUTURE);
+}
+
+static int holder_set_up(struct holder *h, int wakes_fd)
+{
+	sigset_t mask;
+
+	for (size_t i = 0; i < ARRAY_SIZE(h->state->books); i++)
+		h->state->books[i].n_queued = 0;
+	h->wakes_lost = h->state->control.wakes_lost;
+	sigfillset(&mask);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGCHLD);
+	h->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+	h->wakes = ring_buffer__new(wakes_fd, on_wake, h, NULL);
+	return h->signal_fd < 0 || !h->wakes ? -errno : 0;
+}
+
+static _Noreturn void holder_main(struct audit_state *state, int wakes_fd, pid_t parent)
+{
+	static struct holder holder;
+
+	/* Nothing of the daemon's is to stay open here: its lock, its clients. */
+	if (dup2(wakes_fd, WAKES_FD) < 0 || close_range(WAKES_FD + 1, ~0U, 0))
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "cotenant-holder");
+	setsid();
+	signal(SIGCHLD, SIG_DFL);
+	holder.state = state;
+	holder.parent = parent;
+	if (holder_set_up(&holder, WAKES_FD) == 0) {
+		raise_priority();
+		state->control.holder = getpid();
+		holder_loop(&holder);
+	}
+	_exit(1);
+}
+
+int holder_start(struct engine *engine)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int wakes_fd = engine_map_fd(engine, "wakes");
+	pid_t parent = getpid();
+
+	engine->holder = fork();
+	if (engine->holder < 0)
+		return -errno;
+	if (engine->holder == 0)
+		holder_main(engine->state, wakes_fd, parent);
+	engine->holder_pidfd = syscall(SYS_pidfd_open, engine->holder, 0);
+	if (engine->holder_pidfd < 0)
+		return -errno;
+	event.data.fd = engine->holder_pidfd;
+	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->holder_pidfd, &event) ? -errno : 0;
+}
+
+void holder_stop(struct engine *engine)
+{
+	if (engine->holder <= 0)
+		return;
+	kill(engine->holder, SIGKILL);
+	waitpid(engine->holder, NULL, 0);
+	close(engine->holder_pidfd);
+	engine->holder = 0;
+	engine->holder_pidfd = -1;
+	engine->state->control.holder = 0;
+}

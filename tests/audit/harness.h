@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tests of the engine have in common: an engine of their own, tenants as child processes, calls
+ * that check that nothing of the caller's was touched.
+ */
+#ifndef HARNESS_H
+#define HARNESS_H
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "audit/engine.h"
+#include "audit/rows.h"
+#include "fake-cuda.h"
+
+#define SKIP	   77
+#define MIB	   (1ULL << 20)
+#define MILLISECOND 1000000ULL
+#define OUT_OF_MEMORY 2
+
+/** struct bench - one engine with one device and one tenant */
+struct bench {
+	struct engine *engine;
+	char state_dir[64];
+	uint32_t tenant;
+	uint64_t n_events[AUDIT_EVENT_KINDS];
+};
+
+/* Fails the test with a reason, after taking every probe off again. */
+#define CHECK(condition, ...)                                                                      \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);            \
+			fprintf(stderr, " " __VA_ARGS__);                                          \
+			fputc('\n', stderr);                                                       \
+			bench_abort();                                                             \
+		}                                                                                  \
+	} while (0)
+
+/** bench_open() - an engine on a state folder of its own, or the test is skipped with the reason */
+void bench_open(struct bench *b, enum engine_rung rung, uint64_t total_bytes);
+/** bench_close() - take everything off */
+void bench_close(struct bench *b);
+/** bench_abort() - the same for a test that has failed; does not return */
+_Noreturn void bench_abort(void);
+/** bench_limit() - memory.max of the tenant, and how long it holds */
+void bench_limit(struct bench *b, uint64_t max_bytes, uint64_t wait_ns);
+/** bench_current() - bytes that the tenant is charged */
+uint64_t bench_current(struct bench *b);
+/** bench_pump() - deliver events for some time */
+void bench_pump(struct bench *b, unsigned milliseconds);
+
+/** fake_open() - load the fake libcuda into this process, and attach it */
+void fake_open(struct bench *b, const char *path);
+extern struct fake *fakes;
+/** fake_fn() - a call of it by name */
+void *fake_fn(const char *name);
+
+/**
+ * call_checked() - call with up to six arguments
+ *
+ * The callee-saved registers, the stack pointer and a canary above the frame are compared.
+ * @ret_damage: counts differences. Return: what the call returned.
+ */
+long call_checked(void *fn, const unsigned long *arguments, unsigned long *ret_damage);
+
+/** cuda() - a checked call by name; damage fails the test */
+long cuda(const char *name, ...);
+#define CUDA(name, ...) cuda(name, ##__VA_ARGS__, 0UL, 0UL, 0UL, 0UL, 0UL, 0UL)
+
+/** tenant_fork() - start a child that is bound to the tenant and runs @fn; its exit code is what @fn returns */
+pid_t tenant_fork(struct bench *b, int (*fn)(void *), void *userdata);
+/** tenant_wait() - its exit code, or 128 + the signal that killed it */
+int tenant_wait(struct bench *b, pid_t pid);
+
+uint64_t clock_ns(void);
+void sleep_ms(unsigned milliseconds);
+/** shared_page() - zeroed memory that children share */
+void *shared_memory(size_t size);
+
+#endif
