@@ -54,7 +54,7 @@ static int is_charged(const struct audit_process *p, void *userdata)
 {
 	struct charged_search *search = userdata;
 
-	search->found |= (pid_t)p->tgid == search->pid && p->chain.n > 0;
+	search->found |= (pid_t)audit_process_tgid(p) == search->pid && p->chain.n > 0;
 	return search->found;
 }
 

@@ -47,7 +47,7 @@ static int add_charged(const struct audit_process *p, void *userdata)
 		list->cap = cap;
 	}
 	c = &list->items[list->n++];
-	c->pid = p->tgid;
+	c->pid = audit_process_tgid(p);
 	c->n_changes = p->n_changes;
 	c->chain = p->chain;
 	memcpy(c->use, p->use, sizeof(c->use));
@@ -115,7 +115,7 @@ static void settle_charged(struct daemon *d, unsigned device, const struct charg
 
 static int is_pid(const struct audit_process *p, void *userdata)
 {
-	return p->tgid == *(uint32_t *)userdata && p->chain.n > 0;
+	return audit_process_tgid(p) == *(uint32_t *)userdata && p->chain.n > 0;
 }
 
 static void note_adopted(struct daemon *d, pid_t pid, unsigned device, uint64_t bytes)

@@ -68,14 +68,14 @@ static json_t *process_json(const struct audit_process *p)
 	unsigned i;
 	uid_t uid;
 
-	process_name(p->tgid, name);
-	if (process_uid(p->tgid, &uid) == 0)
+	process_name(audit_process_tgid(p), name);
+	if (process_uid(audit_process_tgid(p), &uid) == 0)
 		user_name(uid, user);
 	for (i = 0; i < LEDGER_DEVICES; i++) {
 		use += p->use[i];
 		overhead += p->overhead[i];
 	}
-	return json_pack("{s:i, s:s, s:s, s:I, s:I}", "pid", (int)p->tgid, "command", name, "user",
+	return json_pack("{s:i, s:s, s:s, s:I, s:I}", "pid", (int)audit_process_tgid(p), "command", name, "user",
 			 user, "memory.allocated", (json_int_t)use, "memory.overhead",
 			 (json_int_t)overhead);
 }
