@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cotenant command: what its verbs share.
+ *
+ * A verb is a function of the parsed command line. It prints, and returns the exit
+ * code. It knows the API, never the daemon's structs.
+ */
+#ifndef CTL_CTL_H
+#define CTL_CTL_H
+
+#include "api/client.h"
+
+#define CTL_VERSION "0.1.0"
+
+#define VERB_LIMITS 1
+#define VERB_REST   2
+#define VERB_MATCH  4
+
+enum verb_id {
+#define VERB(id, name, flags, synopsis, help) VERB_##id,
+#define OPT(id, name, metavar, help)
+#define TEXT(id, text)
+#include "ctl/verbs.def"
+#undef VERB
+#undef OPT
+#undef TEXT
+	N_VERBS,
+};
+
+/**
+ * struct ctl - a parsed command line
+ * @json:	print JSON
+ * @options:	an object: the options of the verb, as strings
+ * @limits:	an object: limits, as the API takes them
+ * @gpus:	an array, or NULL where --gpu was not given
+ * @argv:	the arguments that are no options
+ */
+struct ctl {
+	enum verb_id verb;
+	const char *socket;
+	bool json;
+	json_t *options;
+	json_t *limits;
+	json_t *gpus;
+	int argc;
+	char **argv;
+};
+
+struct verb_info {
+	const char *name;
+	int flags;
+	const char *synopsis;
+	const char *help;
+};
+
+struct option_info {
+	const char *name;
+	const char *metavar;
+	const char *help;
+};
+
+extern const struct verb_info verbs[N_VERBS];
+
+
+/**
+ * verb_find() - by name
+ *
+ * Return: its number, or -1.
+ */
+int verb_find(const char *name);
+
+/**
+ * verb_options() - all options of a verb, its own, by its flags, and common ones
+ * @ret:	room for VERB_MAX_OPTIONS
+ *
+ * Return: how many.
+ */
+#define VERB_MAX_OPTIONS 32
+size_t verb_options(enum verb_id verb, struct option_info ret[VERB_MAX_OPTIONS]);
+
+/**
+ * verb_text() - the n-th paragraph about a verb, or NULL
+ */
+const char *verb_text(enum verb_id verb, size_t n);
+
+/**
+ * ctl_option() - the value of an option, or NULL ("" for one without a value)
+ */
+const char *ctl_option(const struct ctl *ctl, const char *name);
+
+/**
+ * ctl_call() - call a method, and say on standard error what went wrong
+ * @args:	the reference is taken over
+ *
+ * Return: 0 with *ret set, or 1, the exit code.
+ */
+int ctl_call(const struct ctl *ctl, enum api_method_id method, json_t *args, json_t **ret);
+
+/**
+ * ctl_fail() - say what went wrong
+ *
+ * Return: 1, so that `return ctl_fail(...)` ends a verb.
+ */
+int ctl_fail(const struct ctl *ctl, const struct api_error *error);
+
+/**
+ * ctl_usage() - say what is wrong with the command line
+ *
+ * Return: 2.
+ */
+int ctl_usage(const struct ctl *ctl, const char *fmt, ...) PRINTF(2, 3);
+
+/**
+ * ctl_print_json() - print an object, whose reference is taken over
+ *
+ * Return: 0.
+ */
+int ctl_print_json(json_t *object);
+
+/**
+ * ctl_warn() - print the "warnings" of an answer on standard error
+ */
+void ctl_warn(const json_t *reply);
+
+/**
+ * ctl_match() - the match that --user and its like ask for; the caller frees it
+ *
+ * Return: 0 (NULL where none is given), or 2 where several are.
+ */
+int ctl_match(const struct ctl *ctl, char **ret);
+
+int verb_run(const struct ctl *ctl);
+int verb_set(const struct ctl *ctl);
+int verb_list(const struct ctl *ctl);
+int verb_show(const struct ctl *ctl);
+int verb_adopt(const struct ctl *ctl);
+int verb_release(const struct ctl *ctl);
+int verb_events(const struct ctl *ctl);
+int verb_explain(const struct ctl *ctl);
+int verb_doctor(const struct ctl *ctl);
+int verb_metrics(const struct ctl *ctl);
+int verb_api(const struct ctl *ctl);
+int verb_completion(const struct ctl *ctl);
+int verb_version(const struct ctl *ctl);
+int verb_help(const struct ctl *ctl);
+
+#endif
