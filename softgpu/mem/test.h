@@ -18,13 +18,19 @@ struct test_case {
 	void (*run)(void);
 };
 
+static inline int test_run(const struct test_case *cases, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		cases[i].run();
+		printf("ok '%s'\n", cases[i].shows);
+		fflush(stdout);
+	}
+
+	return 0;
+}
+
 #define TEST_MAIN(cases)                                                                           \
 	int main(void)                                                                             \
 	{                                                                                          \
-		for (size_t i = 0; i < sizeof(cases) / sizeof((cases)[0]); i++) {                  \
-			(cases)[i].run();                                                          \
-			printf("ok '%s'\n", (cases)[i].shows);                                     \
-			fflush(stdout);                                                            \
-		}                                                                                  \
-		return 0;                                                                          \
+		return test_run(cases, sizeof(cases) / sizeof((cases)[0]));                        \
 	}
