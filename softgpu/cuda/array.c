@@ -138,10 +138,11 @@ static size_t at_least_one(size_t n)
 static size_t layout_make(const CUDA_ARRAY3D_DESCRIPTOR *desc, uint64_t addr,
 			  struct array_layout *ret)
 {
-	size_t width = desc->Width * element_size(desc);
+	size_t element = element_size(desc), width = desc->Width * element;
 
 	*ret = (struct array_layout){
 		.addr = addr,
+		.element = element,
 		.width = width,
 		.height = at_least_one(desc->Height),
 		.depth = at_least_one(desc->Depth),

@@ -11,12 +11,14 @@
 /**
  * struct array_layout - where an array's elements are
  * @addr:	of element (0, 0, 0)
+ * @element:	bytes of one
  * @width:	bytes of a row that hold elements
  * @pitch:	from row to row
  * @slice:	from layer to layer
  */
 struct array_layout {
 	uint64_t addr;
+	size_t element;
 	size_t width, height, depth;
 	size_t pitch, slice;
 };

@@ -354,6 +354,11 @@ static CUresult copy_later(CUstream handle, enum stream_default dflt, CUDA_MEMCP
 	return stream_submit(stream, &work_memcpy, &copy);
 }
 
+CUresult copy_volume(CUstream stream, enum stream_default dflt, const CUDA_MEMCPY3D *copy)
+{
+	return copy_later(stream, dflt, *copy);
+}
+
 /* A synchronous call with its twin, and an asynchronous one with its own. */
 #define COPY(name, parameters, arguments, copy)                                                    \
 	CALL_TWINS(name, _ptds, parameters, arguments)                                             \

@@ -19,3 +19,6 @@ CUresult set_check(const CUDA_MEMSET_NODE_PARAMS *set);
 /** copy_line() - cuMemcpyAsync(): @bytes from anywhere to anywhere */
 CUresult copy_line(CUstream stream, enum stream_default dflt, CUdeviceptr dst, CUdeviceptr src,
 		   size_t bytes);
+
+/** copy_volume() - cuMemcpy3DAsync() */
+CUresult copy_volume(CUstream stream, enum stream_default dflt, const CUDA_MEMCPY3D *copy);

@@ -17,6 +17,10 @@ CUresult cuMemcpyHtoA_v2(CUarray dst, size_t x, const void *src, size_t bytes);
 CUresult cuMemcpyAtoH_v2(void *dst, CUarray src, size_t x, size_t bytes);
 CUresult cuMemcpyAtoA_v2(CUarray dst, size_t dst_x, CUarray src, size_t src_x, size_t bytes);
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpy3DBatchAsync(size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *ret_failed,
+			      unsigned long long flags, CUstream stream);
+CUresult cuMemcpy3DBatchAsync_v2(size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags,
+				 CUstream stream);
 
 #define INVALID_HANDLE(call) CHECK((call) == CUDA_ERROR_INVALID_HANDLE)
 
@@ -79,6 +83,43 @@ static void test_planes(void)
 	for (int y = 0; y < 3; y++)
 		CHECK(memcmp(to[y], &from[y + 5][2], 40) == 0);
 	OK(cuArrayDestroy(array));
+}
+
+static void test_batch(void)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = { 4, 4, 4, CU_AD_FORMAT_FLOAT, 1, 0 };
+	float from[2][2][2] = { { { 1, 2 }, { 3, 4 } }, { { 5, 6 }, { 7, 8 } } }, to[2][2][2] = {};
+	CUDA_MEMCPY3D_BATCH_OP ops[2] = {
+		{
+			.src = { .type = CU_MEMCPY_OPERAND_TYPE_POINTER },
+			.dst = { .type = CU_MEMCPY_OPERAND_TYPE_ARRAY },
+			.extent = { 2, 2, 2 },
+			.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
+		},
+	};
+	CUstream stream;
+	CUarray array;
+	size_t failed;
+
+	OK(cuStreamCreate(&stream, 0));
+	OK(cuArray3DCreate_v2(&array, &desc));
+	ops[0].src.op.ptr.ptr = (CUdeviceptr)from;
+	ops[0].dst.op.array.array = array;
+	ops[0].dst.op.array.offset = (CUoffset3D){ 1, 2, 0 };
+	ops[1] = ops[0];
+	ops[1].src = ops[0].dst;
+	ops[1].dst = ops[0].src;
+	ops[1].dst.op.ptr.ptr = (CUdeviceptr)to;
+	OK(cuMemcpy3DBatchAsync_v2(2, ops, 0, stream));
+	OK(cuStreamSynchronize(stream));
+	CHECK(memcmp(from, to, sizeof(from)) == 0);
+
+	ops[1].src.op.array.offset.x = 3;
+	INVALID(cuMemcpy3DBatchAsync(2, ops, &failed, 0, stream));
+	CHECK(failed == 1);
+	INVALID(cuMemcpy3DBatchAsync_v2(2, ops, 0, NULL));
+	OK(cuArrayDestroy(array));
+	OK(cuStreamDestroy_v2(stream));
 }
 
 static void test_descriptors(void)
@@ -161,6 +202,7 @@ static void test_context_end(void)
 static const struct test_case cases[] = {
 	{ "array: lines", test_lines },
 	{ "array: planes", test_planes },
+	{ "array: volumes in batches", test_batch },
 	{ "array: descriptors, good and bad", test_descriptors },
 	{ "array: levels of a mipmapped one", test_mipmaps },
 	{ "array: goes with its context", test_context_end },
