@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Order in and between streams, events, and functions of the program.
+ *
+ * A wait for a word of memory that the test writes later holds a stream exactly as long as the
+ * test wants, so what runs before what is seen without looking at clocks.
+ */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "softgpu/cuda/test-driver.h"
+
+static const char ptx[] =
+	".version 7.0\n.target sm_75\n.address_size 64\n"
+	".visible .entry softgpu_timed(.param .u64 ns) { ret; }\n"
+	".visible .entry put(.param .u64 to, .param .u32 value)\n"
+	"{\n"
+	"	.reg .b32 %r; .reg .b64 %d;\n"
+	"	ld.param.u64 %d, [to]; ld.param.u32 %r, [value]; st.global.u32 [%d], %r;\n"
+	"	ret;\n"
+	"}\n";
+
+static CUmodule module;
+static CUfunction put, timed;
+static volatile unsigned int *gate, *word; /* pinned memory: host and device address are one */
+
+static CUdeviceptr addr_of(volatile unsigned int *p)
+{
+	return (CUdeviceptr)(uintptr_t)p;
+}
+
+static void launch_put(unsigned int value, CUstream stream)
+{
+	CUdeviceptr to = addr_of(word);
+	void *params[] = { &to, &value };
+
+	NEED(cuLaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+}
+
+static void launch_timed(uint64_t ns, CUstream stream)
+{
+	void *params[] = { &ns };
+
+	NEED(cuLaunchKernel(timed, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+}
+
+static void gate_close(CUstream stream)
+{
+	*gate = 0;
+	NEED(cuStreamWaitValue32_v2(stream, addr_of(gate), 1, CU_STREAM_WAIT_VALUE_EQ));
+}
+
+static void gate_open(void)
+{
+	__atomic_store_n(gate, 1, __ATOMIC_RELEASE);
+}
+
+static void test_order(CUstream a, CUstream b, CUstream free_one)
+{
+	gate_close(a);
+	launch_put(1, a);
+	expect(CUDA_ERROR_NOT_READY, cuStreamQuery(a), "a stream that waits is not ready");
+	expect(CUDA_SUCCESS, cuStreamQuery(b), "another one is");
+	expect(CUDA_ERROR_NOT_READY, cuStreamQuery(NULL), "the legacy stream waits for it");
+
+	launch_put(2, free_one);
+	NEED(cuStreamSynchronize(free_one));
+	check(*word == 2, "a non-blocking stream does not wait");
+
+	launch_put(3, NULL);
+	launch_put(4, b);
+	expect(CUDA_ERROR_NOT_READY, cuStreamQuery(b),
+	       "a blocking stream waits for the legacy stream");
+	check(*word == 2, "nothing has run yet");
+	gate_open();
+	NEED(cuStreamSynchronize(b));
+	check(*word == 4, "then all run in their order");
+	expect(CUDA_SUCCESS, cuStreamQuery(NULL), "and the legacy stream is ready");
+}
+
+static void test_events(CUstream a, CUstream b)
+{
+	CUevent event, timed_begin, timed_end, plain;
+	float ms = 0;
+
+	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	expect(CUDA_SUCCESS, cuEventQuery(event), "an event that was never recorded is reached");
+	gate_close(a);
+	launch_put(5, a);
+	NEED(cuEventRecord(event, a));
+	NEED(cuStreamWaitEvent(b, event, 0));
+	launch_put(6, b);
+	expect(CUDA_ERROR_NOT_READY, cuEventQuery(event), "an event behind a wait is not reached");
+	expect(CUDA_ERROR_NOT_READY, cuStreamQuery(b), "who waits for it neither");
+	gate_open();
+	NEED(cuEventSynchronize(event));
+	NEED(cuStreamSynchronize(b));
+	check(*word == 6, "an event orders two streams");
+
+	NEED(cuEventCreate(&timed_begin, 0));
+	NEED(cuEventCreate(&timed_end, 0));
+	NEED(cuEventCreate(&plain, 0));
+	NEED(cuEventRecord(timed_begin, a));
+	launch_timed(3000000, a);
+	launch_timed(4000000, a);
+	NEED(cuEventRecord(timed_end, a));
+	expect(CUDA_ERROR_NOT_READY, cuEventElapsedTime(&ms, timed_begin, timed_end),
+	       "no time before the end");
+	NEED(cuEventSynchronize(timed_end));
+	NEED(cuEventElapsedTime(&ms, timed_begin, timed_end));
+	check(ms >= 6.999f, "the time between events is the kernels'");
+	expect(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, timed_begin, plain),
+	       "no time of an event that was not recorded");
+	expect(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, timed_begin, event),
+	       "nor of one without times");
+	NEED(cuEventDestroy_v2(event));
+	expect(CUDA_ERROR_INVALID_HANDLE, cuEventDestroy_v2(event), "destroying an event twice");
+	expect(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(event, a), "recording a destroyed event");
+}
+
+static CUresult seen_status, seen_refusal;
+static int n_called;
+
+static void host_function(void *arg)
+{
+	seen_refusal = cuStreamSynchronize(arg);
+	n_called++;
+}
+
+static void callback(CUstream stream, CUresult status, void *arg)
+{
+	seen_status = status;
+	n_called++;
+}
+
+static void test_functions(CUstream a)
+{
+	NEED(cuLaunchHostFunc(a, host_function, a));
+	NEED(cuStreamAddCallback(a, callback, NULL, 0));
+	NEED(cuStreamSynchronize(a));
+	check(n_called == 2, "functions of the program are called");
+	check(seen_refusal == CUDA_ERROR_NOT_PERMITTED, "they may not call the driver");
+	check(seen_status == CUDA_SUCCESS, "a callback is told the status");
+	expect(CUDA_ERROR_INVALID_VALUE, cuLaunchHostFunc(a, NULL, NULL), "no function");
+}
+
+static void test_memory_operations(CUstream a)
+{
+	CUstreamBatchMemOpParams ops[2] = {
+		{ .waitValue = { CU_STREAM_MEM_OP_WAIT_VALUE_32, addr_of(word), { 6 }, 0, 0 } },
+		{ .writeValue = { CU_STREAM_MEM_OP_WRITE_VALUE_32, addr_of(word), { 8 }, 0, 0 } },
+	};
+
+	*word = 7;
+	NEED(cuStreamBatchMemOp_v2(a, 2, ops, 0));
+	NEED(cuStreamSynchronize(a));
+	check(*word == 8, "a batch waits and writes");
+	NEED(cuStreamWriteValue32_v2(a, addr_of(word), 9, 0));
+	NEED(cuStreamSynchronize(a));
+	check(*word == 9, "a single write");
+	expect(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32_v2(a, addr_of(word) + 1, 9, 0),
+	       "an address that is not aligned");
+	expect(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32_v2(a, 4096, 9, 0),
+	       "an address that is nobody's");
+	ops[0].operation = 77;
+	expect(CUDA_ERROR_INVALID_VALUE, cuStreamBatchMemOp_v2(a, 2, ops, 0), "no such operation");
+}
+
+/* A thread of its own has a stream of its own, which does not wait for the main thread's. */
+static void *other_thread(void *arg)
+{
+	static CUresult r;
+
+	cuCtxSetCurrent(arg);
+	r = cuStreamSynchronize_ptsz(NULL);
+	return &r;
+}
+
+static void test_per_thread(CUcontext ctx, CUstream a)
+{
+	unsigned long long legacy, mine;
+	pthread_t thread;
+	void *result;
+
+	gate_close(a);
+	NEED(pthread_create(&thread, NULL, other_thread, ctx) ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
+	pthread_join(thread, &result);
+	check(*(CUresult *)result == CUDA_SUCCESS, "a thread's stream is its own");
+	gate_open();
+	NEED(cuStreamGetId(CU_STREAM_LEGACY, &legacy));
+	NEED(cuStreamGetId(CU_STREAM_PER_THREAD, &mine));
+	check(legacy != mine, "the special handles are two streams");
+	NEED(cuStreamSynchronize(a));
+}
+
+static void test_handles(CUcontext ctx, CUstream a)
+{
+	CUstream gone = a;
+	unsigned int flags;
+	CUcontext of;
+
+	NEED(cuStreamGetCtx(a, &of));
+	check(of == ctx, "a stream's context");
+	NEED(cuStreamGetFlags(a, &flags));
+	check(flags == CU_STREAM_DEFAULT, "a stream's flags");
+	expect(CUDA_ERROR_INVALID_VALUE, cuStreamCreate(&gone, 77), "flags that are none");
+
+	/* Work that is queued when the stream or its module goes is still done. */
+	gate_close(a);
+	launch_put(10, a);
+	NEED(cuModuleUnload(module));
+	NEED(cuStreamDestroy_v2(a));
+	expect(CUDA_ERROR_INVALID_HANDLE, cuStreamSynchronize(a), "a destroyed stream");
+	expect(CUDA_ERROR_INVALID_HANDLE, cuStreamDestroy_v2(a), "destroying it twice");
+	gate_open();
+	NEED(cuCtxSynchronize());
+	check(*word == 10, "what was queued in it is done, from a module that is unloaded");
+	expect(CUDA_ERROR_INVALID_HANDLE, cuStreamSynchronize((CUstream)0x1234), "no stream");
+}
+
+static void test_ipc(CUstream a)
+{
+	CUipcEventHandle handle;
+	int to_child[2], from_child[2], status;
+	CUevent event, plain;
+	char byte;
+	pid_t pid;
+
+	NEED(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	NEED(cuEventCreate(&plain, 0));
+	expect(CUDA_ERROR_INVALID_VALUE, cuEventCreate(&plain, CU_EVENT_INTERPROCESS),
+	       "a shared event has no times");
+	expect(CUDA_ERROR_INVALID_HANDLE, cuIpcGetEventHandle(&handle, plain),
+	       "an event that is not shared");
+	NEED(cuIpcGetEventHandle(&handle, event));
+	gate_close(a);
+	NEED(cuEventRecord(event, a));
+	if (pipe(to_child) < 0 || pipe(from_child) < 0)
+		exit(1);
+	pid = fork();
+	if (pid == 0) {
+		dup2(to_child[0], 0);
+		dup2(from_child[1], 1);
+		close(to_child[1]);
+		close(from_child[0]);
+		execl("/proc/self/exe", "test-stream", "child", NULL);
+		_exit(9);
+	}
+	close(to_child[0]);
+	close(from_child[1]);
+	if (write(to_child[1], &handle, sizeof(handle)) != sizeof(handle))
+		exit(1);
+	check(read(from_child[0], &byte, 1) == 1 && byte == 'n', "not reached, seen from elsewhere");
+	gate_open();
+	check(read(from_child[0], &byte, 1) == 1 && byte == 'y', "reached, seen from elsewhere");
+	waitpid(pid, &status, 0);
+	check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the other process is content");
+}
+
+/* The other process of test_ipc(): standard output is the pipe. */
+static int child(void)
+{
+	CUipcEventHandle handle;
+	CUdevice device;
+	CUevent event;
+	CUcontext ctx;
+
+	if (read(0, &handle, sizeof(handle)) != sizeof(handle) || cuInit(0) ||
+	    cuDeviceGet(&device, 0) || cuCtxCreate_v2(&ctx, 0, device) ||
+	    cuIpcOpenEventHandle(&event, handle))
+		return 1;
+	if (write(1, cuEventQuery(event) == CUDA_ERROR_NOT_READY ? "n" : "?", 1) != 1)
+		return 1;
+	if (write(1, cuEventSynchronize(event) == CUDA_SUCCESS ? "y" : "?", 1) != 1)
+		return 1;
+	return cuCtxDestroy_v2(ctx) != CUDA_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	CUstream a, b, free_one;
+	CUcontext ctx;
+	void *pinned;
+
+	if (argc > 1)
+		return child();
+	ctx = test_begin();
+	NEED(cuModuleLoadData(&module, ptx));
+	put = test_function(module, "put");
+	timed = test_function(module, "softgpu_timed");
+	NEED(cuMemHostAlloc(&pinned, 4096, 0));
+	gate = pinned;
+	word = gate + 16;
+	NEED(cuStreamCreate(&a, CU_STREAM_DEFAULT));
+	NEED(cuStreamCreate(&b, CU_STREAM_DEFAULT));
+	NEED(cuStreamCreate(&free_one, CU_STREAM_NON_BLOCKING));
+
+	test_order(a, b, free_one);
+	test_events(a, b);
+	test_functions(a);
+	test_memory_operations(a);
+	test_per_thread(ctx, a);
+	test_ipc(a);
+	test_handles(ctx, a);
+	expect(CUDA_SUCCESS, cuCtxDestroy_v2(ctx), "the context ends");
+	test_end();
+	return n_failed > 0;
+}
