@@ -209,6 +209,19 @@ bool graph_memory_exists(CUdeviceptr dptr)
 	return exists;
 }
 
+bool graph_memory_covers(uint64_t addr, uint64_t bytes)
+{
+	struct graph_memory *memory;
+
+	pthread_mutex_lock(&lock);
+	for (memory = memories; memory; memory = memory->next)
+		if (addr >= memory->addr && addr - memory->addr < memory->size &&
+		    bytes <= memory->size - (addr - memory->addr))
+			break;
+	pthread_mutex_unlock(&lock);
+	return memory;
+}
+
 CUresult graph_memory_launch(CUdeviceptr dptr, bool may_be_in_use)
 {
 	struct graph_memory *memory;
@@ -237,6 +250,13 @@ bool graph_memory_free(CUdeviceptr dptr)
 		memory_end_use(memory);
 	pthread_mutex_unlock(&lock);
 	return freed;
+}
+
+CUresult graph_memory_free_async(CUdeviceptr dptr, struct stream *stream)
+{
+	struct graph_memory_work work = { dptr };
+
+	return stream_submit(stream, &work_graph_free, &work);
 }
 
 /* The launch before has freed it meanwhile, perhaps. It is mapped since this one was launched. */

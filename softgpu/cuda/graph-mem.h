@@ -17,6 +17,9 @@ CUresult graph_memory_new(CUDA_MEM_ALLOC_NODE_PARAMS *params);
 /** graph_memory_drop() - the node is gone: the address is free once the memory is */
 void graph_memory_drop(CUdeviceptr dptr);
 
+/** graph_memory_covers() - are all of these bytes a memory node's? */
+bool graph_memory_covers(uint64_t addr, uint64_t bytes);
+
 /** graph_memory_exists() - is this the address of a memory node? */
 bool graph_memory_exists(CUdeviceptr dptr);
 
@@ -28,5 +31,8 @@ bool graph_memory_exists(CUdeviceptr dptr);
  */
 CUresult graph_memory_launch(CUdeviceptr dptr, bool may_be_in_use);
 
-/** graph_memory_free() - cuMemFree and cuMemFreeAsync; false if it is none, or not allocated */
+/** graph_memory_free() - cuMemFree; false if it is none, or not allocated */
 bool graph_memory_free(CUdeviceptr dptr);
+
+/** graph_memory_free_async() - cuMemFreeAsync */
+CUresult graph_memory_free_async(CUdeviceptr dptr, struct stream *stream);

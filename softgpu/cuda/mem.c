@@ -5,6 +5,7 @@
  * The calls without suffix are of the time when addresses had 32 bits. They take from a part of
  * the device that lies below 4 GiB in this process and are otherwise as the current ones.
  */
+#include "softgpu/cuda/graph-mem.h"
 #include "softgpu/cuda/memory.h"
 #include "softgpu/cuda/stream.h"
 #include "softgpu/state/state.h"
@@ -189,6 +190,10 @@ CALL(cuMemFree_v2, CUdeviceptr dptr)
 		return CUDA_SUCCESS;
 
 	memory = memory_claim(dptr, FREEABLE);
+	if (!memory && graph_memory_exists(dptr)) {
+		r = context_synchronize(ctx);
+		return graph_memory_free(dptr) ? r : CUDA_ERROR_INVALID_VALUE;
+	}
 	if (!memory)
 		return CUDA_ERROR_INVALID_VALUE;
 

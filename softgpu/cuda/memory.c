@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "softgpu/cuda/graph-mem.h"
 #include "softgpu/mem/share.h"
 #include "softgpu/state/config.h"
 #include "softgpu/state/state.h"
@@ -251,7 +252,8 @@ bool memory_check(uint64_t addr, uint64_t bytes)
 	ok = check_from(addr, bytes);
 	pthread_mutex_unlock(&memory_lock);
 
-	return ok;
+	/* What a graph will allocate may be named before it is there. */
+	return ok || graph_memory_covers(addr, bytes);
 }
 
 static bool is_in(struct vram *_Atomic *at, uint64_t addr)

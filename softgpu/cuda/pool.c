@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "softgpu/cuda/import.h"
+#include "softgpu/cuda/graph-mem.h"
 #include "softgpu/cuda/memory.h"
 #include "softgpu/cuda/stream.h"
 #include "softgpu/state/config.h"
@@ -746,6 +747,9 @@ CALL_TWINS(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream handle), (dptr, ha
 		return r;
 	if (stream_is_capturing(stream))
 		return stream_capture_free(stream, dptr);
+
+	if (graph_memory_exists(dptr))
+		return graph_memory_free_async(dptr, stream);
 
 	work.memory = memory_claim(dptr, 1U << MEMORY_POOL | 1U << MEMORY_POOL_IMPORT);
 	if (!work.memory)
