@@ -41,6 +41,13 @@ def make(target, command, sources):
     return path
 
 
+def nvrtc_compile(cuda):
+    """The program that has NVRTC compile a file."""
+    source = HERE / "nvrtc-compile.c"
+    return make("nvrtc-compile", ["gcc", "-O1", source, "-o", "@OUT@", f"-I{cuda}/include", f"-L{cuda}/lib64",
+                                  "-lnvrtc", f"-Wl,-rpath,{cuda}/lib64"], [source])
+
+
 @pytest.fixture
 def gpu(tmp_path):
     """The environment of a program on the software GPU."""
@@ -87,10 +94,7 @@ def ptx():
         cuda = toolkit()
         source = HERE / "kernels.cu"
         if compiler == "nvrtc":
-            tool_source = HERE / "nvrtc-compile.c"
-            tool = make("nvrtc-compile", ["gcc", "-O1", tool_source, "-o", "@OUT@", f"-I{cuda}/include",
-                                          f"-L{cuda}/lib64", "-lnvrtc", f"-Wl,-rpath,{cuda}/lib64"], [tool_source])
-            command = [tool, source, "@OUT@"]
+            command = [nvrtc_compile(cuda), source, "@OUT@"]
         else:
             command = {
                 "nvcc": [cuda / "bin/nvcc", "-O3", "-arch=compute_75", "-ptx", source, "-o", "@OUT@"],
