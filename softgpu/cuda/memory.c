@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "softgpu/cuda/graph-mem.h"
-#include "softgpu/mem/share.h"
 #include "softgpu/state/config.h"
 #include "softgpu/state/state.h"
 
@@ -268,7 +267,7 @@ bool memory_is_pageable(uint64_t addr)
 	bool known;
 
 	pthread_mutex_lock(&memory_lock);
-	known = memory_find(addr);
+	known = memory_find(addr) || memory_is_reserved(addr, /* bytes= */ 1);
 	pthread_mutex_unlock(&memory_lock);
 	if (known)
 		return false;

@@ -147,3 +147,6 @@ bool memory_check(uint64_t addr, uint64_t bytes);
 
 /** memory_is_pageable() - is this host memory that no call made known, the program's own? */
 bool memory_is_pageable(uint64_t addr);
+
+/** memory_is_reserved() - is this address space of cuMemAddressReserve()? With memory_lock. */
+bool memory_is_reserved(uint64_t addr, uint64_t bytes);

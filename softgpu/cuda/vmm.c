@@ -480,7 +480,7 @@ CALL(cuMemAddressFree, CUdeviceptr addr, size_t size)
 	return CUDA_SUCCESS;
 }
 
-static bool is_reserved(uint64_t addr, uint64_t size)
+bool memory_is_reserved(uint64_t addr, uint64_t size)
 {
 	const struct reservation *reservation;
 
@@ -528,7 +528,7 @@ static CUresult map(struct mapping *mapping, uint64_t addr, uint64_t size, uint6
 	if (!mapping->physical || __builtin_add_overflow(offset, size, &end) ||
 	    end > mapping->physical->size)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_reserved(addr, size) || mapping_from(addr, addr + size))
+	if (!memory_is_reserved(addr, size) || mapping_from(addr, addr + size))
 		return CUDA_ERROR_INVALID_VALUE;
 
 	return mapping_make(mapping, addr, size, offset);
