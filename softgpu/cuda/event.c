@@ -182,6 +182,7 @@ static void wait_release(void *params)
 
 const struct work_class work_event_record = {
 	.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+	.brief = true,
 	.size = sizeof(struct event_work),
 	.run = record_run,
 	.copy = work_copy,

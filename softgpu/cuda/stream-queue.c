@@ -164,7 +164,7 @@ static uint64_t later_of(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Does the work of @class. Without the lock; the thread's moment is set. */
+/* Does the work of @class. Without the lock unless it is brief; the thread's moment is set. */
 static CUresult work_do(struct context *ctx, const struct work_class *class, void *params)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -197,6 +197,7 @@ static void stream_progress(struct stream *stream)
 static void stream_run_first(struct stream *stream)
 {
 	struct stream_op *op = stream->first;
+	bool brief;
 
 	stream->running = true;
 	moment.ready_ns = later_of(op->submitted_ns, fences_wait(&op->after));
@@ -206,13 +207,16 @@ static void stream_run_first(struct stream *stream)
 	stream->first = op->next;
 	if (!stream->first)
 		stream->last = &stream->first;
-	pthread_mutex_unlock(&stream->set->lock);
+	brief = op->class->brief;
+	if (!brief)
+		pthread_mutex_unlock(&stream->set->lock);
 	work_do(stream->set->ctx, op->class, op->params);
 	if (op->params != op->space) {
 		free(op->params);
 		op->params = op->space;
 	}
-	pthread_mutex_lock(&stream->set->lock);
+	if (!brief)
+		pthread_mutex_lock(&stream->set->lock);
 
 	op->next = stream->spare;
 	stream->spare = op;

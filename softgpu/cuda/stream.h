@@ -38,6 +38,7 @@ enum stream_default {
  * @copy:	makes @to, a byte copy of @from, independent of it; NULL if a byte copy will do
  * @release:	gives back what @copy took, whether it ran or not; NULL if there is nothing
  * @always:	run even when the context has failed (a host function with its status, an event)
+ * @brief:	run under the queue's lock: who sees its effect sees that the stream has passed it
  */
 struct work_class {
 	int type;
@@ -46,6 +47,7 @@ struct work_class {
 	CUresult (*copy)(void *to, const void *from);
 	void (*release)(void *params);
 	bool always;
+	bool brief;
 };
 
 #define WORK_NO_NODE (-1)

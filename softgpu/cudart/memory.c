@@ -109,7 +109,7 @@ RUNTIME_CALL(cudaPointerGetAttributes, struct cudaPointerAttributes *attributes,
 					 CU_POINTER_ATTRIBUTE_HOST_POINTER,
 					 CU_POINTER_ATTRIBUTE_IS_MANAGED };
 	CUmemorytype type = 0;
-	bool is_managed = false;
+	unsigned is_managed = 0;
 	struct cudaPointerAttributes found = { 0 };
 	void *values[] = { &type, &found.device, &found.devicePointer, &found.hostPointer,
 			   &is_managed };
