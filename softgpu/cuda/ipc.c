@@ -3,8 +3,8 @@
  * Device memory between processes: cuIpcGetMemHandle() and what belongs to it.
  *
  * A handle is a ticket (softgpu/mem/share.h) and which device it is about. It is good as long as
- * the allocation and its process live; what is open then stays, and stays charged to the exporter
- * if that is still there.
+ * the allocation and its process live; what is open then stays, charged to the exporter, or to an
+ * importer when the exporter is gone.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -82,6 +82,7 @@ CUresult import_new(enum memory_kind kind, struct context *ctx, struct device *d
 		    const struct share_import *share, const struct share_ticket *ticket,
 		    uint64_t size, struct memory **ret)
 {
+	struct share_charge charge = memory_charge(device);
 	struct import *import;
 	CUresult r;
 
@@ -112,6 +113,7 @@ CUresult import_new(enum memory_kind kind, struct context *ctx, struct device *d
 		return r;
 	}
 
+	share_inherit(&import->import, &charge);
 	*ret = &import->memory;
 	return CUDA_SUCCESS;
 }
@@ -162,15 +164,6 @@ CALL(cuIpcGetMemHandle, CUipcMemHandle *ret, CUdeviceptr dptr)
 	return CUDA_SUCCESS;
 }
 
-static struct device *device_of_index(unsigned index)
-{
-	for (unsigned i = 0; i < driver.n_devices; i++)
-		if (driver.devices[i].index == index)
-			return &driver.devices[i];
-
-	return NULL;
-}
-
 /* One more opening of what the context has open already. */
 static bool import_again(const struct context *ctx, const struct share_ticket *ticket,
 			 CUdeviceptr *ret)
@@ -194,7 +187,7 @@ static bool import_again(const struct context *ctx, const struct share_ticket *t
 
 static CUresult ipc_open(struct context *ctx, const struct ipc_handle *handle, CUdeviceptr *ret)
 {
-	struct device *device = device_of_index(handle->device);
+	struct device *device = memory_device_of_index(handle->device);
 	struct share_import import;
 	struct memory *memory;
 	CUresult r;

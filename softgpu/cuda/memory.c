@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "softgpu/cuda/graph-mem.h"
 #include "softgpu/state/config.h"
@@ -56,17 +57,51 @@ static void charge_give(void *arg, uint64_t bytes)
 	state_uncharge(driver.state, device->index, bytes);
 }
 
+struct share_charge memory_charge(struct device *device)
+{
+	return (struct share_charge){ charge_take, charge_give, device };
+}
+
+struct device *memory_device_of_index(unsigned index)
+{
+	for (unsigned i = 0; i < driver.n_devices; i++)
+		if (driver.devices[i].index == index)
+			return &driver.devices[i];
+
+	return NULL;
+}
+
+bool memory_file_device(int fd, const char *name, struct device **ret)
+{
+	char path[64], link[128], format[64];
+	int index;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, link, sizeof(link) - 1);
+	if (n < 0)
+		return false;
+
+	link[n] = '\0';
+	snprintf(format, sizeof(format), "/memfd:%s-%%d", name);
+	if (sscanf(link, format, &index) != 1)
+		return false;
+
+	*ret = index < 0 ? NULL : memory_device_of_index(index);
+	return index < 0 || *ret;
+}
+
 static struct vram *vram_make(struct vram *_Atomic *at, enum vram_kind kind,
 			      struct device *device, uint64_t size)
 {
-	struct vram_charge charge = { charge_take, charge_give, device };
+	struct share_charge charge = memory_charge(device);
 	struct vram *vram = atomic_load_explicit(at, memory_order_acquire);
 	char name[32];
 
 	if (vram)
 		return vram;
 
-	snprintf(name, sizeof(name), "softgpu-memory-%u", device ? device->index : 0);
+	snprintf(name, sizeof(name), MEMORY_FILE "-%d", device ? (int)device->index : -1);
 	pthread_mutex_lock(&vrams_lock);
 	vram = *at;
 	if (!vram && vram_new(kind, name, size, &charge, &vram) == 0)

@@ -79,6 +79,25 @@ static inline struct memory *memory_find(uint64_t addr)
 	return (struct memory *)space_find(addr);
 }
 
+/** memory_charge() - how a device is charged */
+struct share_charge memory_charge(struct device *device);
+
+/** memory_device_of_index() - the device with this place in the shared state; NULL: not visible */
+struct device *memory_device_of_index(unsigned index);
+
+/**
+ * memory_file_device() - whose memory a file that came from somewhere is
+ * @name:	what its name begins with; then come "-" and the device's index, -1 for the host
+ * @ret:	NULL for the host
+ *
+ * Return: false if it has another name, or its device is not visible here.
+ */
+bool memory_file_device(int fd, const char *name, struct device **ret);
+
+/* Names of files: the memory of a device, and a shareable allocation's own file. */
+#define MEMORY_FILE   "softgpu-memory"
+#define PHYSICAL_FILE "softgpu-physical"
+
 /** memory_error() - what a program is told for an answer or fault of softgpu/mem */
 CUresult memory_error(int r);
 

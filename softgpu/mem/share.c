@@ -11,8 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How often to look whether kept memory is still open elsewhere. Far below the 100 ms promised. */
-#define KEPT_LOOK_USEC 20000
+/* How often to look who has what open or locked. Far below the 100 ms promised. */
+#define LOOK_USEC 20000
+
+/* Locks of payers are so far behind the bytes that they are about, beyond any file's end. */
+#define SHARE_PAYER (1ULL << 61)
+
+/* What is charged. */
+#define BLOCK_SIZE (2ULL << 20)
 
 /* Memory that was freed here while another process has it open. */
 struct kept {
@@ -23,9 +29,10 @@ struct kept {
 	struct kept *next;
 };
 
-static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;	/* guards the next two */
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;	/* guards the next three */
 static struct kept *kept_list;
-static bool kept_has_thread;
+static struct share_import *heirs;
+static bool has_watch;
 
 static int lock_set(int fd, short type, uint64_t offset, uint64_t size)
 {
@@ -100,47 +107,82 @@ static struct kept *kept_take_closed(void)
 	return closed;
 }
 
-static void *kept_watch(void *arg)
+/* The whole blocks that an import is charged for. */
+static void import_blocks(const struct share_import *import, uint64_t *ret_start, uint64_t *ret_size)
+{
+	uint64_t end = import->offset + import->size;
+
+	*ret_start = import->offset & ~(BLOCK_SIZE - 1);
+	*ret_size = ((end + BLOCK_SIZE - 1) & ~(BLOCK_SIZE - 1)) - *ret_start;
+}
+
+/* Makes @import the payer, if nobody is and it can be charged. */
+static void heir_try(struct share_import *import)
+{
+	uint64_t start, size;
+
+	import_blocks(import, &start, &size);
+	if (import->is_payer || lock_set(import->fd, F_WRLCK, SHARE_PAYER + start, size) < 0)
+		return;
+
+	if (import->charge.take(import->charge.arg, size) == 0)
+		import->is_payer = true;
+	else
+		(void)lock_set(import->fd, F_UNLCK, SHARE_PAYER + start, size);
+}
+
+/* Return: true as long as there is something to look after. */
+static bool watch_once(struct kept **ret_closed)
+{
+	struct share_import *heir;
+	bool more;
+
+	pthread_mutex_lock(&watch_lock);
+	*ret_closed = kept_take_closed();
+	for (heir = heirs; heir; heir = heir->next)
+		heir_try(heir);
+	more = kept_list || heirs;
+	has_watch = more;
+	pthread_mutex_unlock(&watch_lock);
+
+	return more;
+}
+
+static void *watch(void *arg)
 {
 	struct kept *closed, *kept;
-	bool more = true;
+	bool more;
 
-	while (more) {
-		usleep(KEPT_LOOK_USEC);
-
-		pthread_mutex_lock(&kept_lock);
-		closed = kept_take_closed();
-		more = kept_list;
-		kept_has_thread = more;
-		pthread_mutex_unlock(&kept_lock);
-
+	do {
+		usleep(LOOK_USEC);
+		more = watch_once(&closed);
 		while ((kept = closed)) {
 			closed = kept->next;
 			kept->done(kept->arg);
 			free(kept);
 		}
-	}
+	} while (more);
 
 	return NULL;
 }
 
-/* Without a thread now, the next one that is kept tries again. */
-static bool kept_start_thread(void)
+/* With the lock. Without a thread now, whoever needs one next tries again. */
+static void watch_start(void)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all;
-	bool started;
+
+	if (has_watch)
+		return;
 
 	/* The program's signals are for the program's threads. */
 	sigfillset(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setsigmask_np(&attr, &all);
-	started = pthread_create(&thread, &attr, kept_watch, NULL) == 0;
+	has_watch = pthread_create(&thread, &attr, watch, NULL) == 0;
 	pthread_attr_destroy(&attr);
-
-	return started;
 }
 
 void share_keep(int fd, uint64_t offset, uint64_t size, void (*done)(void *arg), void *arg)
@@ -152,12 +194,11 @@ void share_keep(int fd, uint64_t offset, uint64_t size, void (*done)(void *arg),
 		return;
 
 	*kept = (struct kept){ fd, offset, size, done, arg };
-	pthread_mutex_lock(&kept_lock);
+	pthread_mutex_lock(&watch_lock);
 	kept->next = kept_list;
 	kept_list = kept;
-	if (!kept_has_thread)
-		kept_has_thread = kept_start_thread();
-	pthread_mutex_unlock(&kept_lock);
+	watch_start();
+	pthread_mutex_unlock(&watch_lock);
 }
 
 /*
@@ -199,15 +240,14 @@ out:
 int share_import(const struct share_ticket *ticket, struct share_import *ret)
 {
 	char path[64];
-	int r;
+	int fd = -1, r;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", ticket->pid, ticket->fd);
-	r = open_and_lock(path, ticket, &ret->fd);
+	r = open_and_lock(path, ticket, &fd);
 	if (r)
 		return r;
 
-	ret->offset = ticket->offset;
-	ret->size = ticket->size;
+	*ret = (struct share_import){ .fd = fd, .offset = ticket->offset, .size = ticket->size };
 	return 0;
 }
 
@@ -236,8 +276,60 @@ int share_ticket_whole(int fd, struct share_ticket *ret)
 	return 0;
 }
 
+int share_own(int fd, int *ret_owner)
+{
+	char path[64];
+	int owner, r;
+
+	/* A description of its own: nobody gets it who gets the file. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	owner = open(path, O_RDWR | O_CLOEXEC);
+	if (owner < 0)
+		return -errno;
+
+	r = lock_set(owner, F_WRLCK, SHARE_PAYER, SHARE_PAYER);
+	if (r < 0) {
+		close(owner);
+		return r;
+	}
+
+	*ret_owner = owner;
+	return 0;
+}
+
+void share_inherit(struct share_import *import, const struct share_charge *charge)
+{
+	import->charge = *charge;
+	import->is_heir = true;
+
+	pthread_mutex_lock(&watch_lock);
+	import->next = heirs;
+	heirs = import;
+	watch_start();
+	pthread_mutex_unlock(&watch_lock);
+}
+
+static void heir_remove(struct share_import *import)
+{
+	struct share_import **at;
+	uint64_t start, size;
+
+	pthread_mutex_lock(&watch_lock);
+	for (at = &heirs; *at != import; at = &(*at)->next)
+		;
+	*at = import->next;
+	pthread_mutex_unlock(&watch_lock);
+
+	import_blocks(import, &start, &size);
+	if (import->is_payer)
+		import->charge.give(import->charge.arg, size);
+}
+
 void share_close(struct share_import *import)
 {
-	/* The lock goes with the description. */
+	if (import->is_heir)
+		heir_remove(import);
+
+	/* The locks go with the description. */
 	close(import->fd);
 }

@@ -12,6 +12,10 @@
  *
  * cannot both go wrong. Memory that is freed while others have it open stays allocated and charged
  * to the exporter until the last one closes it (vram.c).
+ *
+ * Who is charged is told by a lock too: whoever can write-lock the bytes that lie SHARE_PAYER
+ * behind the memory's. The exporter has that lock as long as it lives. When it is gone, one of the
+ * importers gets it, and with it the charge.
  */
 #pragma once
 
@@ -40,12 +44,32 @@ struct share_ticket {
 	uint64_t serial;
 };
 
+/* Who pays for device memory. Both may be called from any thread. */
+struct share_charge {
+	int (*take)(void *arg, uint64_t bytes);		/* 0, or another value: not now */
+	void (*give)(void *arg, uint64_t bytes);
+	void *arg;
+};
+
 /** struct share_import - memory of another process that is kept from being freed */
 struct share_import {
 	int fd;			/* to map it with */
 	uint64_t offset;
 	uint64_t size;
+
+	/* share.c's */
+	struct share_charge charge;
+	bool is_heir, is_payer;
+	struct share_import *next;
 };
+
+/**
+ * share_own() - be the one who pays for what is in a file, until @ret_owner is closed
+ * @fd:		the file, which nobody else has yet
+ *
+ * Return: 0 or a negative errno.
+ */
+int share_own(int fd, int *ret_owner);
 
 /**
  * share_export() - let others open a part of a file, until share_unexport()
@@ -76,5 +100,11 @@ int share_import_through(int fd, const struct share_ticket *ticket, struct share
 
 /** share_ticket_whole() - a ticket for all of a file, which somebody exports */
 int share_ticket_whole(int fd, struct share_ticket *ret);
+
+/**
+ * share_inherit() - have this process pay for the memory once its exporter is gone
+ * @import:	stays where it is until share_close()
+ */
+void share_inherit(struct share_import *import, const struct share_charge *charge);
 
 void share_close(struct share_import *import);

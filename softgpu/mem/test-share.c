@@ -25,7 +25,7 @@ static void give(void *arg, uint64_t bytes)
 	charged -= bytes;
 }
 
-static const struct vram_charge charge = { take, give, NULL };
+static const struct share_charge charge = { take, give, NULL };
 
 struct fixture {
 	struct vram *vram;
@@ -140,6 +140,53 @@ static void test_free_then_kill(void)
 	fixture_end(&f);
 }
 
+/* The exporter is a child this time, which dies; the test is the importer and pays. */
+static void test_inheritance(void)
+{
+	struct share_import import, second, *payer, *other;
+	struct share_ticket ticket;
+	struct vram_range range;
+	struct vram *vram;
+	int pipe_fds[2];
+	pid_t child;
+
+	CHECK(pipe(pipe_fds) == 0);
+	child = fork();
+	if (child == 0) {
+		CHECK(vram_new(VRAM_DEVICE, "test", 1ULL << 32, &charge, &vram) == 0);
+		CHECK(vram_alloc(vram, 1000, SPACE_READ_WRITE, &range) == 0);
+		CHECK(share_export(vram_file(vram), vram_offset(&range), range.span, 1,
+				   &ticket) == 0);
+		CHECK(write(pipe_fds[1], &ticket, sizeof(ticket)) == sizeof(ticket));
+		pause();
+	}
+
+	CHECK(read(pipe_fds[0], &ticket, sizeof(ticket)) == sizeof(ticket));
+	CHECK(share_import(&ticket, &import) == 0 && share_import(&ticket, &second) == 0);
+	share_inherit(&import, &charge);
+	share_inherit(&second, &charge);
+	usleep(60000);
+	CHECK(charged == 0);
+
+	kill(child, SIGKILL);
+	CHECK(waitpid(child, NULL, 0) == child);
+	for (int i = 0; i < 500 && charged == 0; i++)
+		usleep(10000);
+	CHECK(charged == BLOCK);
+
+	/* The other one takes over. */
+	payer = import.is_payer ? &import : &second;
+	other = import.is_payer ? &second : &import;
+	share_close(payer);
+	for (int i = 0; i < 500 && charged == 0; i++)
+		usleep(10000);
+	CHECK(charged == BLOCK && other->is_payer);
+	share_close(other);
+	CHECK(charged == 0);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+}
+
 static void test_bad_tickets(void)
 {
 	struct share_import import;
@@ -168,6 +215,7 @@ static const struct test_case cases[] = {
 	{ "share: closed, then freed", test_close_then_free },
 	{ "share: freed while open stays, charged, until it is closed", test_free_then_close },
 	{ "share: an importer that is killed lets go", test_free_then_kill },
+	{ "share: when the exporter is gone one importer pays", test_inheritance },
 	{ "share: tickets of nothing are refused", test_bad_tickets },
 };
 

@@ -25,7 +25,7 @@ static void give(void *arg, uint64_t bytes)
 	charged -= bytes;
 }
 
-static const struct vram_charge charge = { take, give, NULL };
+static const struct share_charge charge = { take, give, NULL };
 
 static struct vram *make(enum vram_kind kind, uint64_t size)
 {

@@ -21,7 +21,6 @@
 
 #include "softgpu/mem/heap.h"
 #include "softgpu/mem/section.h"
-#include "softgpu/mem/share.h"
 
 /* From here on an allocation has blocks of its own. */
 #define SMALL_MAX (1ULL << 20)
@@ -42,8 +41,8 @@ struct vram_block {
 
 struct vram {
 	enum vram_kind kind;
-	struct vram_charge charge;
-	int fd;
+	struct share_charge charge;
+	int fd, owner;			/* the file, and what tells that it is ours: share_own() */
 	uint64_t base;
 	uint64_t n_blocks;
 
@@ -463,7 +462,7 @@ static int books_make(struct vram *vram)
 }
 
 int vram_new(enum vram_kind kind, const char *name, uint64_t size,
-	     const struct vram_charge *charge, struct vram **ret)
+	     const struct share_charge *charge, struct vram **ret)
 {
 	struct vram *vram;
 	int r;
@@ -473,7 +472,7 @@ int vram_new(enum vram_kind kind, const char *name, uint64_t size,
 		return -ENOMEM;
 
 	vram->kind = kind;
-	vram->fd = -1;
+	vram->fd = vram->owner = -1;
 	vram->n_blocks = (size + SPACE_BLOCK_SIZE - 1) / SPACE_BLOCK_SIZE;
 	size = vram->n_blocks * SPACE_BLOCK_SIZE;
 	pthread_mutex_init(&vram->lock, NULL);
@@ -484,6 +483,9 @@ int vram_new(enum vram_kind kind, const char *name, uint64_t size,
 		if (r < 0)
 			goto out;
 		vram->fd = r;
+		r = share_own(vram->fd, &vram->owner);
+		if (r < 0)
+			goto out;
 	}
 
 	r = section_reserve(/* hint= */ 0, size, SPACE_BLOCK_SIZE,
@@ -526,6 +528,8 @@ void vram_free(struct vram *vram)
 
 	if (vram->base)
 		section_free(vram->base, vram->n_blocks << SPACE_BLOCK_SHIFT);
+	if (vram->owner >= 0)
+		close(vram->owner);
 	if (vram->fd >= 0)
 		close(vram->fd);
 	pthread_mutex_destroy(&vram->lock);

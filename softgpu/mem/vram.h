@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "softgpu/mem/share.h"
 #include "softgpu/mem/space.h"
 
 struct heap_chunk;
@@ -29,17 +30,6 @@ struct vram;
 
 enum {
 	VRAM_E_FULL = 1,	/* the device, or what this process may have of it, is full */
-};
-
-/**
- * struct vram_charge - who pays for blocks
- * @take:	returns 0, or another value if @bytes more cannot be had
- * @give:	returns @bytes that were taken
- */
-struct vram_charge {
-	int (*take)(void *arg, uint64_t bytes);
-	void (*give)(void *arg, uint64_t bytes);
-	void *arg;
 };
 
 enum vram_kind {
@@ -74,7 +64,7 @@ struct vram_range {
  * Return: 0 or a negative errno.
  */
 int vram_new(enum vram_kind kind, const char *name, uint64_t size,
-	     const struct vram_charge *charge, struct vram **ret);
+	     const struct share_charge *charge, struct vram **ret);
 
 /** vram_free() - once everything in it has been released */
 void vram_free(struct vram *vram);
