@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/cuda/location.h"
 #include "softgpu/cuda/memory.h"
 #include "softgpu/cuda/stream.h"
 #include "softgpu/state/state.h"
@@ -112,18 +113,11 @@ static struct memory *managed_find(uint64_t addr, uint64_t bytes)
 	return memory;
 }
 
-static bool is_host_location(const CUmemLocation *location)
-{
-	return location->type == CU_MEM_LOCATION_TYPE_HOST ||
-	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-}
-
 static CUresult location_check(const CUmemLocation *location)
 {
 	struct device *device;
 
-	if (is_host_location(location))
+	if (location_is_host(location))
 		return CUDA_SUCCESS;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -150,7 +144,7 @@ struct prefetch_work {
 static CUresult prefetch_run(struct context *ctx, void *params)
 {
 	const struct prefetch_work *work = params;
-	unsigned place = is_host_location(&work->to) ? PLACE_HOST : work->to.id + 1;
+	unsigned place = location_is_host(&work->to) ? PLACE_HOST : work->to.id + 1;
 	struct managed *managed;
 	struct memory *memory;
 	uint64_t first, last;
@@ -321,7 +315,7 @@ CALL_TWINS(cuStreamAttachMemAsync, _ptsz,
 
 static uint64_t accessed_bit(const CUmemLocation *location)
 {
-	return 1ULL << (is_host_location(location) ? ACCESSED_HOST : location->id);
+	return 1ULL << (location_is_host(location) ? ACCESSED_HOST : location->id);
 }
 
 static void advice_take(struct managed *managed, CUmem_advise advice,
@@ -392,7 +386,7 @@ static int location_number(const CUmemLocation *location)
 	if (location->type == CU_MEM_LOCATION_TYPE_INVALID)
 		return CU_DEVICE_INVALID;
 
-	return is_host_location(location) ? CU_DEVICE_CPU : location->id;
+	return location_is_host(location) ? CU_DEVICE_CPU : location->id;
 }
 
 static CUresult accessors_get(const struct managed *managed, int *ret, size_t n)

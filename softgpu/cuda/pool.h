@@ -1,10 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pointer attributes have to know of pools. */
+/*
+ * Stream-ordered memory: pools.
+ *
+ * Memory is taken from the device when the call is made, so its address is known at once, and goes
+ * back to its pool when the stream comes to its freeing. What a pool holds beyond its release
+ * threshold goes back to the device then; up to it, memory is kept, charged, for allocations to
+ * come. The threshold is 0 unless the program sets it.
+ *
+ *	used		allocated by the program
+ *	kept		freed, held for reuse
+ *	reserved	both: what the device is charged, but for the rounding to blocks
+ *
+ * Pools belong to devices, not to contexts. A pool that was destroyed lives on until its last
+ * allocation is freed. memory_lock guards all of it.
+ */
 #pragma once
 
-#include "src/cuda/cuda_abi.h"
+#include "softgpu/cuda/location.h"
+#include "softgpu/cuda/memory.h"
 
-struct memory;
+/* Kept memory hangs in lists by the power of two of its size. */
+#define POOL_N_BINS 48
 
-/** pool_of() - the pool that memory of kind MEMORY_POOL or MEMORY_POOL_IMPORT came from, or NULL */
+struct pool {
+	CUmemoryPool handle;
+	struct device *device;
+	CUmemPoolProps props;
+	bool is_default, is_destroyed;
+	int fd;			/* of an imported pool: the exporter's file; else -1 */
+
+	struct memory *bins[POOL_N_BINS];
+	unsigned n_live;
+	uint64_t threshold;
+	uint64_t used, used_high;
+	uint64_t reserved, reserved_high;
+	int reuse[3];		/* the attributes from CU_MEMPOOL_ATTR_REUSE_FOLLOW_... on */
+	struct access access;
+};
+
+CUresult pool_new(struct device *device, const CUmemPoolProps *props, struct pool **ret);
+
+/** pool_find() - CUDA_ERROR_INVALID_VALUE if the handle is none */
+CUresult pool_find(CUmemoryPool handle, struct pool **ret);
+
+/** pool_current() - the pool that a device's allocations come from */
+CUresult pool_current(struct device *device, struct pool **ret);
+
+/** pool_alloc() - CUDA_ERROR_OUT_OF_MEMORY also where the pool's own limit is reached */
+CUresult pool_alloc(struct pool *pool, uint64_t bytes, struct memory **ret);
+
+/** pool_of() - the pool that memory came from, or NULL */
 CUmemoryPool pool_of(const struct memory *memory);
