@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A tenant that does what it is told: one command a line on standard input, one
+ * answer a line on standard output.
+ *
+ *	alloc SIZE	cuMemAlloc: the code, and the address where it is 0
+ *	free ADDRESS	cuMemFree: the code
+ *	info		cuMemGetInfo: code, free, total
+ *	total		cuDeviceTotalMem: code, bytes
+ *	check		write and read back all that is allocated: "right" or "wrong"
+ *	loop N SIZE	N rounds of alloc and free: how many were refused, how many failed otherwise
+ *	fork		go on in a child; the parent waits for it
+ *	pid		its process id
+ *	quit		end; so does the end of the input
+ */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OUT_OF_MEMORY 2
+#define MAX_LIVE      4096
+
+static int (*cu_init)(unsigned);
+static int (*cu_device_get)(int *, int);
+static int (*cu_device_total)(size_t *, int);
+static int (*cu_ctx_create)(void **, unsigned, int);
+static int (*cu_mem_alloc)(uint64_t *, size_t);
+static int (*cu_mem_free)(uint64_t);
+static int (*cu_mem_info)(size_t *, size_t *);
+static int (*cu_memset)(uint64_t, unsigned char, size_t);
+static int (*cu_copy_to_host)(void *, uint64_t, size_t);
+
+static struct {
+	uint64_t address;
+	size_t size;
+} live[MAX_LIVE];
+static size_t n_live;
+
+static void *find(void *library, const char *name)
+{
+	void *address = dlsym(library, name);
+
+	if (!address) {
+		printf("no %s\n", name);
+		exit(1);
+	}
+	return address;
+}
+
+static void load(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (!library) {
+		printf("%s\n", dlerror());
+		exit(1);
+	}
+	cu_init = find(library, "cuInit");
+	cu_device_get = find(library, "cuDeviceGet");
+	cu_device_total = find(library, "cuDeviceTotalMem_v2");
+	cu_ctx_create = find(library, "cuCtxCreate_v2");
+	cu_mem_alloc = find(library, "cuMemAlloc_v2");
+	cu_mem_free = find(library, "cuMemFree_v2");
+	cu_mem_info = find(library, "cuMemGetInfo_v2");
+	cu_memset = find(library, "cuMemsetD8_v2");
+	cu_copy_to_host = find(library, "cuMemcpyDtoH_v2");
+}
+
+static int start(int ordinal, int *ret_device)
+{
+	void *context;
+	int r;
+
+	r = cu_init(0);
+	if (r == 0)
+		r = cu_device_get(ret_device, ordinal);
+	if (r == 0)
+		r = cu_ctx_create(&context, 0, *ret_device);
+	return r;
+}
+
+static void do_alloc(size_t size)
+{
+	uint64_t address = 0;
+	int r = cu_mem_alloc(&address, size);
+
+	if (r == 0 && n_live < MAX_LIVE) {
+		live[n_live].address = address;
+		live[n_live++].size = size;
+	}
+	printf("%d %" PRIu64 "\n", r, address);
+}
+
+static void do_free(uint64_t address)
+{
+	size_t i;
+
+	for (i = 0; i < n_live; i++) {
+		if (live[i].address != address)
+			continue;
+		live[i] = live[--n_live];
+		break;
+	}
+	printf("%d\n", cu_mem_free(address));
+}
+
+static void do_info(void)
+{
+	size_t unused = 0, total = 0;
+	int r = cu_mem_info(&unused, &total);
+
+	printf("%d %zu %zu\n", r, unused, total);
+}
+
+static void do_total(int device)
+{
+	size_t total = 0;
+	int r = cu_device_total(&total, device);
+
+	printf("%d %zu\n", r, total);
+}
+
+static void do_check(void)
+{
+	unsigned char first, last;
+	size_t i, wrong = 0;
+
+	for (i = 0; i < n_live; i++) {
+		unsigned char value = i * 7 + 1;
+
+		if (cu_memset(live[i].address, value, live[i].size) ||
+		    cu_copy_to_host(&first, live[i].address, 1) ||
+		    cu_copy_to_host(&last, live[i].address + live[i].size - 1, 1) || first != value ||
+		    last != value)
+			wrong++;
+	}
+	printf("%s\n", wrong ? "wrong" : "right");
+}
+
+static void do_loop(unsigned long rounds, size_t size)
+{
+	unsigned long refused = 0, failed = 0;
+	uint64_t address;
+	int r;
+
+	while (rounds--) {
+		r = cu_mem_alloc(&address, size);
+		if (r == OUT_OF_MEMORY)
+			refused++;
+		else if (r || cu_mem_free(address))
+			failed++;
+	}
+	printf("%lu %lu\n", refused, failed);
+}
+
+static void do_fork(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		printf("0\n");
+		return;
+	}
+	waitpid(child, &status, 0);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+static int obey(const char *line, int device)
+{
+	unsigned long n = 0, size = 0;
+
+	if (sscanf(line, "alloc %lu", &size) == 1)
+		do_alloc(size);
+	else if (sscanf(line, "free %lu", &n) == 1)
+		do_free(n);
+	else if (sscanf(line, "loop %lu %lu", &n, &size) == 2)
+		do_loop(n, size);
+	else if (strcmp(line, "info") == 0)
+		do_info();
+	else if (strcmp(line, "total") == 0)
+		do_total(device);
+	else if (strcmp(line, "check") == 0)
+		do_check();
+	else if (strcmp(line, "fork") == 0)
+		do_fork();
+	else if (strcmp(line, "pid") == 0)
+		printf("%d\n", getpid());
+	else
+		return 1;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	char line[256];
+	int device = 0, r;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	load();
+	/* Without a context the child of a fork can still make its own. */
+	if (argc > 1 && strcmp(argv[1], "--later") == 0) {
+		if (!fgets(line, sizeof(line), stdin) || strncmp(line, "fork", 4) != 0)
+			return 1;
+		do_fork();
+		argc = 1;
+	}
+	r = start(argc > 1 ? atoi(argv[1]) : 0, &device);
+	printf("%d\n", r);
+	while (r == 0 && fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (obey(line, device))
+			break;
+	}
+	return r;
+}
