@@ -218,7 +218,7 @@ int attach_file(struct engine *engine, const char *name, int fd)
 
 int engine_attach(struct engine *engine, const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
 	return fd < 0 ? -errno : attach_file(engine, path, fd);
 }

@@ -236,6 +236,7 @@ struct audit_wake {
  * @n_devices:		devices are 0 .. @n_devices - 1
  * @default_tenant:	who is charged for a process that no other tenant matches, 0 for nobody
  * @holder:		process id of the holder
+ * @daemon:		process id of the daemon, which is nobody's: it must see the devices as they are
  * @heartbeat_ns:	when the holder was last seen, on the monotonic clock
  * @failure_wait_ns:	how long a thread waits for a holder
  * @next_serial:	for processes
@@ -256,6 +257,8 @@ struct audit_control {
 	__u32 n_slots;
 	__u64 next_ticket;
 	__u64 wakes_lost;
+	__u32 daemon;
+	__u32 unused;
 };
 
 #define AUDIT_LIBRARIES 64

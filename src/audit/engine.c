@@ -265,6 +265,7 @@ static void control_set(struct engine *engine, const struct engine_options *opti
 	struct audit_control *control = &engine->state->control;
 
 	control->layout = AUDIT_LAYOUT;
+	control->daemon = getpid();
 	control->failure_wait_ns = options->failure_wait_ns ? options->failure_wait_ns : FAILURE_WAIT_NS;
 	if (engine->generation > 1)
 		return;

@@ -47,6 +47,8 @@ alone int chain_find(struct ledger_chain *chain)
 	if (!chain)
 		return 0;
 	chain->n = 0;
+	if (tgid == READ_ONCE(control.daemon))
+		return 0;
 	chain_add(chain, bpf_map_lookup_elem(&trees, &tgid));
 	chain_add_cgroups(chain);
 	chain_add(chain, bpf_map_lookup_elem(&users, &uid));
