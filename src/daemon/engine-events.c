@@ -61,9 +61,7 @@ static void add_fate(struct text *text, const struct audit_event *e)
 
 	if (e->kind != AUDIT_EVENT_INSUFFICIENT)
 		return;
-	if (e->wait_ns == 0)
-		text_add(text, "; it is answered at once");
-	else if (e->wait_ns == UINT64_MAX)
+	if (e->wait_ns == UINT64_MAX)
 		text_add(text, "; it waits for memory");
 	else
 		text_addf(text, "; it waits up to %s", duration_print(e->wait_ns / 1000000, wait));
@@ -152,6 +150,9 @@ void daemon_on_engine_event(const struct audit_event *e, const char *text, void 
 		tenants_meet(&d->tenants, uid);
 	if (e->kind == AUDIT_EVENT_SETTLE)
 		daemon_settle(d);
+	/* One that is answered at once is told by its refusal. */
+	if (e->kind == AUDIT_EVENT_INSUFFICIENT && e->wait_ns == 0)
+		return;
 	if (kind_of[e->kind] != NOT_KEPT)
 		keep(d, e, text);
 }

@@ -7,6 +7,7 @@
  */
 #include "daemon/cgroup.h"
 #include "daemon/change.h"
+#include "daemon/libraries.h"
 #include "daemon/process.h"
 #include "daemon/scope.h"
 
@@ -125,6 +126,8 @@ int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
 		return api_fail(q->error, API_E_FAULT, "cannot make the tenant: %s",
 				strerrordesc_np(-r));
 	}
+	if (d->engine)
+		libraries_attach_for(d->engine, pid);
 	tenants_note(&d->tenants, EVENT_TENANT_NEW, t, "%s is a tenant now", t->spec.name);
 	*ret = begin_reply(d, t, no_cgroup);
 	return 0;

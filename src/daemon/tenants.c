@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "daemon/cgroup.h"
+#include "daemon/libraries.h"
 #include "daemon/process.h"
 
 #include <errno.h>
@@ -503,8 +504,14 @@ static void sweep(struct tenants *tenants)
  */
 static void watch(struct tenants *tenants)
 {
-	if (tenants->engine)
-		engine_watch(tenants->engine, tenants->first != NULL);
+	bool on = tenants->first != NULL;
+
+	if (!tenants->engine)
+		return;
+	engine_watch(tenants->engine, on);
+	if (on && !tenants->watching)
+		libraries_attach_system(tenants->engine);
+	tenants->watching = on;
 }
 
 int tenants_apply(struct tenants *tenants)

@@ -55,6 +55,7 @@ struct tenant {
 
 /**
  * struct tenants - all of them
+ * @watching:	the engine looks at every mapping
  * @engine:	NULL where the kernel does not let us; then limits are kept, not enforced
  */
 struct tenants {
@@ -62,6 +63,7 @@ struct tenants {
 	struct config files;
 	struct config runs;
 	struct config lowered;
+	bool watching;
 	struct engine *engine;
 	struct gpu *gpu;
 	struct event_log *events;
