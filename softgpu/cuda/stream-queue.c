@@ -309,8 +309,9 @@ static CUresult stream_append(struct stream *stream, const struct work_class *cl
 	struct stream_op *op;
 	CUresult r;
 
+	/* Half at once: to be woken for each piece would cost more than the work. */
 	if (stream->submitted - stream->done >= PENDING_MAX)
-		stream_wait_upto(stream, stream->submitted - PENDING_MAX + 1);
+		stream_wait_upto(stream, stream->submitted - PENDING_MAX / 2);
 	if (!stream->has_thread && !stream_start_thread(stream))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 
@@ -535,6 +536,17 @@ CUresult stream_close(CUstream handle)
 	return CUDA_SUCCESS;
 }
 
+/* It is held for a few instructions, so a short spin mostly spares the sleep. */
+static void streams_init_lock(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
 static CUresult streams_begin(struct context *ctx)
 {
 	struct stream_set *set;
@@ -544,7 +556,7 @@ static CUresult streams_begin(struct context *ctx)
 	if (!set)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	set->ctx = ctx;
-	pthread_mutex_init(&set->lock, NULL);
+	streams_init_lock(&set->lock);
 	pthread_cond_init(&set->threads_ended, NULL);
 
 	ctx->streams = set;
