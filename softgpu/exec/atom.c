@@ -128,10 +128,16 @@ CAS(atom_cas_u16, u16)
 CAS(atom_cas_u32, u32)
 CAS(atom_cas_u64, u64)
 
-/* 16 bytes: every x86-64 but the first few has the instruction; the compiler wants to be told. */
-__attribute__((target("cx16"))) static u128 swap_u128(u128 *p, u128 old, u128 next)
+/* 16 bytes: every x86-64 but the first few has the instruction, but compilers go to a library. */
+static u128 swap_u128(u128 *p, u128 old, u128 next)
 {
-	return __sync_val_compare_and_swap(p, old, next);
+	u64 low = (u64)old, high = (u64)(old >> 64);
+
+	__asm__ volatile("lock cmpxchg16b %2"
+			 : "+a"(low), "+d"(high), "+m"(*p)
+			 : "b"((u64)next), "c"((u64)(next >> 64))
+			 : "cc", "memory");
+	return (u128)high << 64 | low;
 }
 
 static u128 exchange_u128(u128 *p, u128 next)

@@ -37,7 +37,8 @@ static struct warp *warp_new(struct block *block, u32 index)
 	w->index = index;
 	w->local_stride = launch->local_stride;
 	w->local_size = launch->local_bytes;
-	w->local = block->local + (size_t)index * LANES * launch->local_stride;
+	if (block->local)
+		w->local = block->local + (size_t)index * LANES * launch->local_stride;
 	for (u32 l = 0; l < LANES; l++) {
 		u32 thread = index * LANES + l;
 
@@ -50,21 +51,15 @@ static struct warp *warp_new(struct block *block, u32 index)
 	return w;
 }
 
-/* Frames of calls that a fault has left. */
+/* Frames of calls that a fault has left, or an end in the middle. */
 static void warp_drop_frames(struct warp *w)
 {
-	for (u32 i = 0; i < w->n_fragments; i++) {
-		struct frame *f = w->fragments[i].frame, *parent;
+	while (w->frames) {
+		struct frame *f = w->frames;
 
-		for (; f && f->call; f = parent) {
-			parent = f->parent;
-			f->live &= ~w->fragments[i].mask;
-			if (!f->live)
-				free(f);
-		}
+		w->frames = f->next;
+		free(f);
 	}
-	w->n_fragments = 0;
-	w->frame_bytes = 0;
 }
 
 void block_free(struct block *block)

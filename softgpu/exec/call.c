@@ -21,6 +21,9 @@ static u32 align_up(u32 v, u32 align)
 
 static void frame_free(struct warp *w, struct frame *frame)
 {
+	*frame->link = frame->next;
+	if (frame->next)
+		frame->next->link = frame->link;
 	w->frame_bytes -= frame->size;
 	free(frame);
 }
@@ -63,6 +66,11 @@ static struct frame *frame_push(struct warp *w, const struct call *call, const s
 	frame->size = size;
 	for (int l = 0; l < LANES; l++)
 		frame->top[l] = base + code->local_bytes;
+	frame->next = w->frames;
+	frame->link = &w->frames;
+	if (frame->next)
+		frame->next->link = &frame->next;
+	w->frames = frame;
 	w->frame_bytes += size;
 	return frame;
 }

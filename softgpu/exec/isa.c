@@ -2,6 +2,8 @@
 /*
  * Which of the two copies of the handlers suits this CPU.
  */
+#include <cpuid.h>
+
 #include "softgpu/exec/isa.h"
 
 #define COPY(isa)                                                                                  \
@@ -38,12 +40,22 @@ COPY(avx2)
 
 const struct exec_isa *exec_isa = &base;
 
+/* Not every compiler has a name for these two. */
+static bool has_f16c_and_lzcnt(void)
+{
+	unsigned int a, b, c = 0, d;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_F16C))
+		return false;
+	return __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
+}
+
 __attribute__((constructor)) static void choose(void)
 {
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-	    __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c") &&
-	    __builtin_cpu_supports("popcnt"))
+	    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+	    __builtin_cpu_supports("popcnt") && has_f16c_and_lzcnt())
 		exec_isa = &avx2;
 }
 

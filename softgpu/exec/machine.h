@@ -155,6 +155,7 @@ struct frame {
 	u32 depth;
 	u32 local_base;
 	u32 size;	 /* of the allocation, for the warp's books */
+	struct frame *next, **link; /* the warp's list of them, but for the kernel's */
 	u32 top[LANES]; /* end of what each lane has in local memory; alloca moves it */
 	u8 regs[] __attribute__((aligned(64)));
 };
@@ -213,6 +214,7 @@ struct warp {
 	u32 barrier_arrived[N_BARRIERS];
 	struct fragment fragments[LANES];
 	struct frame *kernel_frame;
+	struct frame *frames; /* all others */
 };
 
 /* A named barrier of a block, in one of its phases. */
