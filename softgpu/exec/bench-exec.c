@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many PTX instructions of threads are executed a second, by one worker
+ * and by two: bench-exec
+ *
+ * "a CPU" is the same by the time that the process had a CPU: what the
+ * machine could do if nothing else ran on it.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "softgpu/exec/test-kit.h"
+
+/* Integer and float arithmetic in registers, a loop around it. */
+static const char arithmetic[] =
+	".visible .entry k(.param .u64 out, .param .u64 n)\n{\n"
+	".reg .pred %p; .reg .b32 %r<8>; .reg .b64 %x<3>; .reg .f32 %f<4>;\n"
+	"ld.param.u64 %x0, [out]; ld.param.u32 %r1, [n]; mov.u32 %r0, %tid.x;\n"
+	"cvt.rn.f32.u32 %f0, %r0; mov.f32 %f1, 0f3F800001; mov.u32 %r2, %r0;\n"
+	"L: fma.rn.f32 %f0, %f0, %f1, 0f3F000000; mul.f32 %f2, %f0, %f0; add.f32 %f1, %f1, 0f33800000;\n"
+	"mad.lo.s32 %r2, %r2, 1664525, 1013904223; shr.u32 %r3, %r2, 9; xor.b32 %r4, %r3, %r0;\n"
+	"add.s32 %r0, %r4, 1; sub.s32 %r1, %r1, 1; setp.ne.s32 %p, %r1, 0; @%p bra L;\n"
+	"mov.u32 %r5, %tid.x; mad.wide.u32 %x1, %r5, 4, %x0; st.global.u32 [%x1], %r0; ret;\n}\n";
+
+/* The inner loop of a tiled matrix product: two loads from shared memory for each fma. */
+static const char tiles[] =
+	".shared .align 4 .b8 a[4096]; .shared .align 4 .b8 b[4096];\n"
+	".visible .entry k(.param .u64 out, .param .u64 n)\n{\n"
+	".reg .pred %p; .reg .b32 %r<12>; .reg .b64 %x<3>; .reg .f32 %f<8>;\n"
+	"ld.param.u64 %x0, [out]; ld.param.u32 %r1, [n]; mov.u32 %r0, %tid.x;\n"
+	"mov.u32 %r2, a; mov.u32 %r3, b; and.b32 %r4, %r0, 31; shr.u32 %r5, %r0, 5;\n"
+	"mad.lo.u32 %r6, %r0, 4, %r2; st.shared.u32 [%r6], %r0; mad.lo.u32 %r6, %r0, 4, %r3;\n"
+	"st.shared.u32 [%r6], %r0; mov.f32 %f0, 0f00000000;\n"
+	"L: bar.sync 0; mad.lo.u32 %r7, %r5, 128, %r2; mad.lo.u32 %r8, %r4, 4, %r3;\n"
+	"ld.shared.f32 %f1, [%r7]; ld.shared.f32 %f2, [%r8]; fma.rn.f32 %f0, %f1, %f2, %f0;\n"
+	"ld.shared.f32 %f1, [%r7+4]; ld.shared.f32 %f2, [%r8+128]; fma.rn.f32 %f0, %f1, %f2, %f0;\n"
+	"ld.shared.f32 %f1, [%r7+8]; ld.shared.f32 %f2, [%r8+256]; fma.rn.f32 %f0, %f1, %f2, %f0;\n"
+	"ld.shared.f32 %f1, [%r7+12]; ld.shared.f32 %f2, [%r8+384]; fma.rn.f32 %f0, %f1, %f2, %f0;\n"
+	"sub.s32 %r1, %r1, 1; setp.ne.s32 %p, %r1, 0; @%p bra L;\n"
+	"mad.wide.u32 %x1, %r0, 4, %x0; st.global.f32 [%x1], %f0; ret;\n}\n";
+
+/* Neighbours from global memory, each a coalesced load, in double. */
+static const char stream[] =
+	".visible .entry k(.param .u64 out, .param .u64 n)\n{\n"
+	".reg .pred %p; .reg .b32 %r<4>; .reg .b64 %x<4>; .reg .f64 %d<8>;\n"
+	"ld.param.u64 %x0, [out]; ld.param.u32 %r1, [n]; mov.u32 %r0, %tid.x;\n"
+	"mad.wide.u32 %x1, %r0, 8, %x0; mov.f64 %d0, 0d3FF0000000000000;\n"
+	"L: ld.global.f64 %d1, [%x1]; ld.global.f64 %d2, [%x1+8]; add.f64 %d3, %d1, %d2;\n"
+	"fma.rn.f64 %d0, %d3, 0d3FE0000000000000, %d0; add.s64 %x1, %x1, 8; st.global.f64 [%x1], %d0;\n"
+	"sub.s32 %r1, %r1, 1; setp.ne.s32 %p, %r1, 0; @%p bra L; ret;\n}\n";
+
+/* Threads that leave a loop each at its own time, and branch inside it. */
+static const char divergent[] =
+	".visible .entry k(.param .u64 out, .param .u64 n)\n{\n"
+	".reg .pred %p, %q; .reg .b32 %r<8>; .reg .b64 %x<3>;\n"
+	"ld.param.u64 %x0, [out]; ld.param.u32 %r1, [n]; mov.u32 %r0, %tid.x;\n"
+	"R: add.u32 %r4, %r0, %r1; mov.u32 %r2, 0;\n"
+	"L: and.b32 %r5, %r4, 1; setp.eq.u32 %q, %r5, 0; @%q bra EVEN;\n"
+	"mad.lo.u32 %r4, %r4, 3, 1; bra NEXT;\n"
+	"EVEN: shr.u32 %r4, %r4, 1;\n"
+	"NEXT: add.u32 %r2, %r2, 1; setp.gt.u32 %p, %r4, 1; @%p bra L;\n"
+	"sub.s32 %r1, %r1, 1; setp.ne.s32 %p, %r1, 0; @%p bra R;\n"
+	"mad.wide.u32 %x1, %r0, 4, %x0; st.global.u32 [%x1], %r2; ret;\n}\n";
+
+static f64 now_s(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (f64)t.tv_sec + (f64)t.tv_nsec * 1e-9;
+}
+
+/* Million instructions of threads, by the wall clock's second and the CPU's. */
+struct speed {
+	f64 wall, cpu;
+};
+
+static struct speed measure(const char *text, u32 rounds, u32 workers)
+{
+	struct kit_run run = { .grid = 64, .block = 256, .params = { 0, rounds } };
+	struct exec_progress p;
+	f64 wall, cpu;
+
+	kit_reset();
+	run.image = kit_image(text);
+	run.params[0] = (u64)(uintptr_t)kit_alloc(1 << 20);
+	exec_set_workers(workers);
+	wall = now_s(CLOCK_MONOTONIC);
+	cpu = now_s(CLOCK_PROCESS_CPUTIME_ID);
+	p = kit_run(&run);
+	wall = now_s(CLOCK_MONOTONIC) - wall;
+	cpu = now_s(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	exec_image_free(run.image);
+	return (struct speed){ (f64)p.instructions / wall * 1e-6, (f64)p.instructions / cpu * 1e-6 };
+}
+
+int main(void)
+{
+	static const struct {
+		const char *name, *text;
+		u32 rounds;
+	} kernels[] = {
+		{ "arithmetic", arithmetic, 4000 },
+		{ "shared memory", tiles, 2000 },
+		{ "global memory", stream, 2000 },
+		{ "divergence", divergent, 20 },
+	};
+
+	kit_init();
+	printf("Million instructions a second:\n%-16s %10s %8s %10s %8s %6s\n", "kernel", "1 worker",
+	       "a CPU", "2 workers", "a CPU", "gain");
+	for (u32 i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+		struct speed one = measure(kernels[i].text, kernels[i].rounds, 1);
+		struct speed two = measure(kernels[i].text, kernels[i].rounds, 2);
+
+		printf("%-16s %10.0f %8.0f %10.0f %8.0f %5.2fx\n", kernels[i].name, one.wall, one.cpu,
+		       two.wall, two.cpu, two.wall / one.wall);
+	}
+	return 0;
+}
