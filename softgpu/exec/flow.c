@@ -67,7 +67,7 @@ void fragment_add(struct warp *w, u32 mask, const struct insn *pc, struct frame 
 
 static bool behind(const struct fragment *a, const struct fragment *b)
 {
-	if (a->frame->depth != b->frame->depth)
+	if (a->frame != b->frame && a->frame->depth != b->frame->depth)
 		return a->frame->depth > b->frame->depth;
 	return a->pc < b->pc;
 }
@@ -109,16 +109,30 @@ static void fragment_merge(struct warp *w)
 	w->active = mine->mask;
 }
 
+/*
+ * Both of the above in one pass, as this is what divergent code does most. If
+ * another fragment is to run, nobody else is where it is: they would have met.
+ */
 int warp_meet(struct warp *w)
 {
-	u32 index;
+	struct fragment *mine, *best;
 
 	if (w->n_fragments == 1)
 		return RUN_ON;
 	fragment_save(w);
-	if (fragment_choose(w, &index) && index != w->current)
-		fragment_load(w, index);
-	fragment_merge(w);
+	mine = best = &w->fragments[w->current];
+	for (struct fragment *f = w->fragments; f < w->fragments + w->n_fragments; f++) {
+		if (f == mine || f->state != FRAGMENT_READY)
+			continue;
+		if (f->pc == mine->pc && f->frame == mine->frame) {
+			fragment_merge(w);
+			return warp_meet(w);
+		}
+		if (f->mask & w->turn && behind(f, best))
+			best = f;
+	}
+	if (best != mine)
+		fragment_load(w, (u32)(best - w->fragments));
 	return RUN_ON;
 }
 
