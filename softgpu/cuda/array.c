@@ -20,24 +20,24 @@
 #define ROW_ALIGN 32ULL
 
 /* The largest extents, as cuDeviceGetAttribute() tells them for textures. */
-#define EXTENT_1D_MAX	 131072
-#define EXTENT_2D_MAX	 131072
-#define EXTENT_3D_MAX	 16384
-#define N_LAYERS_MAX	 2048
-#define N_LEVELS_MAX	 18
-#define N_CUBE_FACES	 6
+#define EXTENT_1D_MAX 131072
+#define EXTENT_2D_MAX 131072
+#define EXTENT_3D_MAX 16384
+#define N_LAYERS_MAX  2048
+#define N_LEVELS_MAX  18
+#define N_CUBE_FACES  6
 
-#define FLAGS_KNOWN                                                                                \
-	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |                 \
+#define FLAGS_KNOWN                                                                \
+	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | \
 	 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT)
-#define FLAGS_UNSUPPORTED                                                                          \
+#define FLAGS_UNSUPPORTED \
 	(CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE)
 
 struct array {
 	CUarray handle;
-	CUDA_ARRAY3D_DESCRIPTOR desc;	/* as asked for: a height or depth of 0 stays 0 */
+	CUDA_ARRAY3D_DESCRIPTOR desc; /* as asked for: a height or depth of 0 stays 0 */
 	struct array_layout layout;
-	struct memory *memory;		/* NULL for a level, which goes with its mipmapped array */
+	struct memory *memory; /* NULL for a level, which goes with its mipmapped array */
 };
 
 struct mipmap {
@@ -134,7 +134,7 @@ static size_t at_least_one(size_t n)
 	return n ? n : 1;
 }
 
-/* Within the limits above nothing can overflow: 2^17 elements of 16 bytes, 2^17 rows, 2^11 layers. */
+/* Nothing can overflow: 2^17 elements of 16 bytes, 2^17 rows, 2^11 layers. */
 static size_t layout_make(const CUDA_ARRAY3D_DESCRIPTOR *desc, uint64_t addr,
 			  struct array_layout *ret)
 {
@@ -219,13 +219,18 @@ static CUresult array_new(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 }
 
 /* Structures of all ages have the same names. */
-#define DESC_2D(d)                                                                                 \
-	((CUDA_ARRAY3D_DESCRIPTOR){ .Width = (d)->Width, .Height = (d)->Height,                    \
-				    .Format = (d)->Format, .NumChannels = (d)->NumChannels })
-#define DESC_3D(d)                                                                                 \
-	((CUDA_ARRAY3D_DESCRIPTOR){ .Width = (d)->Width, .Height = (d)->Height,                    \
-				    .Depth = (d)->Depth, .Format = (d)->Format,                    \
-				    .NumChannels = (d)->NumChannels, .Flags = (d)->Flags })
+#define DESC_2D(d)                                         \
+	((CUDA_ARRAY3D_DESCRIPTOR){ .Width = (d)->Width,   \
+				    .Height = (d)->Height, \
+				    .Format = (d)->Format, \
+				    .NumChannels = (d)->NumChannels })
+#define DESC_3D(d)                                                   \
+	((CUDA_ARRAY3D_DESCRIPTOR){ .Width = (d)->Width,             \
+				    .Height = (d)->Height,           \
+				    .Depth = (d)->Depth,             \
+				    .Format = (d)->Format,           \
+				    .NumChannels = (d)->NumChannels, \
+				    .Flags = (d)->Flags })
 
 static CUresult array_create(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
@@ -238,12 +243,12 @@ static CUresult array_create(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	return r != CUDA_SUCCESS ? r : array_new(ret, desc);
 }
 
-#define ARRAY_CREATE(name, type, convert)                                                          \
-	CALL(name, CUarray *ret, const type *desc)                                                 \
-	{                                                                                          \
-		if (!ret || !desc)                                                                 \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		return array_create(ret, &convert(desc));                                          \
+#define ARRAY_CREATE(name, type, convert)                 \
+	CALL(name, CUarray *ret, const type *desc)        \
+	{                                                 \
+		if (!ret || !desc)                        \
+			return CUDA_ERROR_INVALID_VALUE;  \
+		return array_create(ret, &convert(desc)); \
 	}
 
 ARRAY_CREATE(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1, DESC_2D)
@@ -290,29 +295,29 @@ static CUresult array_describe(CUarray handle, CUDA_ARRAY3D_DESCRIPTOR *ret)
 	return r;
 }
 
-#define FILL_2D(d)                                                                                 \
-	{                                                                                          \
-		.Width = (d).Width, .Height = (d).Height, .Format = (d).Format,                    \
-		.NumChannels = (d).NumChannels                                                     \
+#define FILL_2D(d)                                                              \
+	{                                                                       \
+		.Width = (d).Width, .Height = (d).Height, .Format = (d).Format, \
+		.NumChannels = (d).NumChannels                                  \
 	}
-#define FILL_3D(d)                                                                                 \
-	{                                                                                          \
-		.Width = (d).Width, .Height = (d).Height, .Depth = (d).Depth, .Format = (d).Format,\
-		.NumChannels = (d).NumChannels, .Flags = (d).Flags                                 \
+#define FILL_3D(d)                                                                       \
+	{                                                                                \
+		.Width = (d).Width, .Height = (d).Height, .Depth = (d).Depth,            \
+		.Format = (d).Format, .NumChannels = (d).NumChannels, .Flags = (d).Flags \
 	}
 
-#define ARRAY_DESCRIBE(name, type, fill)                                                           \
-	CALL(name, type *ret, CUarray handle)                                                      \
-	{                                                                                          \
-		CUDA_ARRAY3D_DESCRIPTOR desc;                                                      \
-		CUresult r;                                                                        \
-                                                                                                   \
-		if (!ret)                                                                          \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		r = array_describe(handle, &desc);                                                 \
-		if (r == CUDA_SUCCESS)                                                             \
-			*ret = (type)fill(desc);                                                   \
-		return r;                                                                          \
+#define ARRAY_DESCRIBE(name, type, fill)                 \
+	CALL(name, type *ret, CUarray handle)            \
+	{                                                \
+		CUDA_ARRAY3D_DESCRIPTOR desc;            \
+		CUresult r;                              \
+                                                         \
+		if (!ret)                                \
+			return CUDA_ERROR_INVALID_VALUE; \
+		r = array_describe(handle, &desc);       \
+		if (r == CUDA_SUCCESS)                   \
+			*ret = (type)fill(desc);         \
+		return r;                                \
 	}
 
 ARRAY_DESCRIBE(cuArrayGetDescriptor, CUDA_ARRAY_DESCRIPTOR_v1, FILL_2D)
@@ -337,8 +342,8 @@ static CUresult backing_claim(enum handle_kind kind, void *handle, struct memory
 	pthread_mutex_lock(&memory_lock);
 	object = handle_get(kind, handle);
 	if (object)
-		memory = kind == HANDLE_ARRAY ? ((struct array *)object)->memory :
-						((struct mipmap *)object)->memory;
+		memory = kind == HANDLE_ARRAY ? ((struct array *)object)->memory
+					      : ((struct mipmap *)object)->memory;
 	if (memory && memory->is_freed)
 		memory = NULL;
 	if (memory)

@@ -21,8 +21,8 @@
 /* One end of a copy. */
 struct side {
 	CUmemorytype type;
-	uint64_t addr;			/* of the first byte */
-	uint64_t size;			/* to the last byte, gaps between rows included */
+	uint64_t addr; /* of the first byte */
+	uint64_t size; /* to the last byte, gaps between rows included */
 	size_t pitch, slice;
 	bool pageable;
 };
@@ -39,16 +39,18 @@ struct side_fields {
 static struct side_fields source_of(const CUDA_MEMCPY3D *copy)
 {
 	return (struct side_fields){
-		copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
-		copy->srcY, copy->srcZ, copy->srcLOD, copy->srcPitch, copy->srcHeight,
+		copy->srcMemoryType, copy->srcHost,   copy->srcDevice, copy->srcArray,
+		copy->srcXInBytes,   copy->srcY,      copy->srcZ,      copy->srcLOD,
+		copy->srcPitch,	     copy->srcHeight,
 	};
 }
 
 static struct side_fields target_of(const CUDA_MEMCPY3D *copy)
 {
 	return (struct side_fields){
-		copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, copy->dstXInBytes,
-		copy->dstY, copy->dstZ, copy->dstLOD, copy->dstPitch, copy->dstHeight,
+		copy->dstMemoryType, copy->dstHost,   copy->dstDevice, copy->dstArray,
+		copy->dstXInBytes,   copy->dstY,      copy->dstZ,      copy->dstLOD,
+		copy->dstPitch,	     copy->dstHeight,
 	};
 }
 
@@ -73,8 +75,8 @@ static CUresult side_in_array(const CUDA_MEMCPY3D *copy, const struct side_field
 	r = array_layout(fields->array, &array);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (fields->x + copy->WidthInBytes > array.width || fields->y + copy->Height > array.height ||
-	    fields->z + copy->Depth > array.depth)
+	if (fields->x + copy->WidthInBytes > array.width ||
+	    fields->y + copy->Height > array.height || fields->z + copy->Depth > array.depth)
 		return CUDA_ERROR_INVALID_VALUE;
 
 	ret->addr = array.addr;
@@ -169,8 +171,7 @@ static bool side_is_there(const struct side *side)
 	       side->pageable || memory_check(side->addr, side->size);
 }
 
-static CUresult copy_prepare(const CUDA_MEMCPY3D *copy, struct side *ret_from,
-			     struct side *ret_to)
+static CUresult copy_prepare(const CUDA_MEMCPY3D *copy, struct side *ret_from, struct side *ret_to)
 {
 	CUresult r;
 
@@ -205,7 +206,8 @@ static void copy_rows(const CUDA_MEMCPY3D *copy, const struct side *from, const 
 	for (size_t z = 0; z < copy->Depth; z++)
 		for (size_t y = 0; y < copy->Height; y++)
 			memmove((void *)(to->addr + z * to->slice + y * to->pitch),
-				(const void *)(from->addr + z * from->slice + y * from->pitch), width);
+				(const void *)(from->addr + z * from->slice + y * from->pitch),
+				width);
 }
 
 /* Memory that is not the program's own must still be mapped, or we would crash in its place. */
@@ -289,13 +291,14 @@ static CUDA_MEMCPY3D line_between_arrays(CUarray to, size_t to_x, CUarray from, 
 	.srcXInBytes = (c)->srcXInBytes, .srcY = (c)->srcY, .srcMemoryType = (c)->srcMemoryType,   \
 	.srcHost = (c)->srcHost, .srcDevice = (c)->srcDevice, .srcArray = (c)->srcArray,           \
 	.srcPitch = (c)->srcPitch, .dstXInBytes = (c)->dstXInBytes, .dstY = (c)->dstY,             \
-	.dstMemoryType = (c)->dstMemoryType, .dstHost = (c)->dstHost,                              \
-	.dstDevice = (c)->dstDevice, .dstArray = (c)->dstArray, .dstPitch = (c)->dstPitch,         \
-	.WidthInBytes = (c)->WidthInBytes, .Height = (c)->Height
+	.dstMemoryType = (c)->dstMemoryType, .dstHost = (c)->dstHost, .dstDevice = (c)->dstDevice, \
+	.dstArray = (c)->dstArray, .dstPitch = (c)->dstPitch, .WidthInBytes = (c)->WidthInBytes,   \
+	.Height = (c)->Height
 
-#define FIELDS_3D(c)                                                                               \
-	FIELDS_2D(c), .srcZ = (c)->srcZ, .srcLOD = (c)->srcLOD, .srcHeight = (c)->srcHeight,       \
-	.dstZ = (c)->dstZ, .dstLOD = (c)->dstLOD, .dstHeight = (c)->dstHeight, .Depth = (c)->Depth
+#define FIELDS_3D(c)                                                                         \
+	FIELDS_2D(c), .srcZ = (c)->srcZ, .srcLOD = (c)->srcLOD, .srcHeight = (c)->srcHeight, \
+		      .dstZ = (c)->dstZ, .dstLOD = (c)->dstLOD, .dstHeight = (c)->dstHeight, \
+		      .Depth = (c)->Depth
 
 #define PLANE(c)  ((CUDA_MEMCPY3D){ FIELDS_2D(c), .Depth = 1 })
 #define VOLUME(c) ((CUDA_MEMCPY3D){ FIELDS_3D(c) })
@@ -360,29 +363,29 @@ CUresult copy_volume(CUstream stream, enum stream_default dflt, const CUDA_MEMCP
 }
 
 /* A synchronous call with its twin, and an asynchronous one with its own. */
-#define COPY(name, parameters, arguments, copy)                                                    \
-	CALL_TWINS(name, _ptds, parameters, arguments)                                             \
-	{                                                                                          \
-		return copy_now(dflt, copy);                                                       \
+#define COPY(name, parameters, arguments, copy)        \
+	CALL_TWINS(name, _ptds, parameters, arguments) \
+	{                                              \
+		return copy_now(dflt, copy);           \
 	}
 
-#define COPY_ASYNC(name, parameters, arguments, copy)                                              \
-	CALL_TWINS(name, _ptsz, parameters, arguments)                                             \
-	{                                                                                          \
-		return copy_later(stream, dflt, copy);                                             \
+#define COPY_ASYNC(name, parameters, arguments, copy)  \
+	CALL_TWINS(name, _ptsz, parameters, arguments) \
+	{                                              \
+		return copy_later(stream, dflt, copy); \
 	}
 
 /* As the call was before CUDA 3.2: narrower arguments, which become the current ones. */
-#define COPY_OLD(name, parameters, copy)                                                           \
-	CALL(name, CALL_TWINS_LIST parameters)                                                     \
-	{                                                                                          \
-		return copy_now(STREAM_DEFAULT_LEGACY, copy);                                      \
+#define COPY_OLD(name, parameters, copy)                      \
+	CALL(name, CALL_TWINS_LIST parameters)                \
+	{                                                     \
+		return copy_now(STREAM_DEFAULT_LEGACY, copy); \
 	}
 
-#define COPY_OLD_ASYNC(name, parameters, copy)                                                     \
-	CALL(name, CALL_TWINS_LIST parameters)                                                     \
-	{                                                                                          \
-		return copy_later(stream, STREAM_DEFAULT_LEGACY, copy);                            \
+#define COPY_OLD_ASYNC(name, parameters, copy)                          \
+	CALL(name, CALL_TWINS_LIST parameters)                          \
+	{                                                               \
+		return copy_later(stream, STREAM_DEFAULT_LEGACY, copy); \
 	}
 
 #define HOST	CU_MEMORYTYPE_HOST
@@ -463,30 +466,30 @@ COPY_OLD_ASYNC(cuMemcpyAtoHAsync,
 	       (void *dst, CUarray src, unsigned src_x, unsigned bytes, CUstream stream), LINE_ATOH)
 
 /* Planes and volumes: the structure may be missing, so it is looked at only if it is there. */
-#define COPY_STRUCT(name, type, shape)                                                             \
-	CALL_TWINS(name, _ptds, (const type *copy), (copy))                                        \
-	{                                                                                          \
-		return copy ? copy_now(dflt, shape(copy)) : CUDA_ERROR_INVALID_VALUE;              \
+#define COPY_STRUCT(name, type, shape)                                                \
+	CALL_TWINS(name, _ptds, (const type *copy), (copy))                           \
+	{                                                                             \
+		return copy ? copy_now(dflt, shape(copy)) : CUDA_ERROR_INVALID_VALUE; \
 	}
 
-#define COPY_STRUCT_ASYNC(name, type, shape)                                                       \
-	CALL_TWINS(name, _ptsz, (const type *copy, CUstream stream), (copy, stream))               \
-	{                                                                                          \
-		return copy ? copy_later(stream, dflt, shape(copy)) : CUDA_ERROR_INVALID_VALUE;    \
+#define COPY_STRUCT_ASYNC(name, type, shape)                                                    \
+	CALL_TWINS(name, _ptsz, (const type *copy, CUstream stream), (copy, stream))            \
+	{                                                                                       \
+		return copy ? copy_later(stream, dflt, shape(copy)) : CUDA_ERROR_INVALID_VALUE; \
 	}
 
-#define COPY_STRUCT_OLD(name, type, shape)                                                         \
-	CALL(name, const type *copy)                                                               \
-	{                                                                                          \
-		return copy ? copy_now(STREAM_DEFAULT_LEGACY, shape(copy)) :                       \
-			      CUDA_ERROR_INVALID_VALUE;                                            \
+#define COPY_STRUCT_OLD(name, type, shape)                                 \
+	CALL(name, const type *copy)                                       \
+	{                                                                  \
+		return copy ? copy_now(STREAM_DEFAULT_LEGACY, shape(copy)) \
+			    : CUDA_ERROR_INVALID_VALUE;                    \
 	}
 
-#define COPY_STRUCT_OLD_ASYNC(name, type, shape)                                                   \
-	CALL(name, const type *copy, CUstream stream)                                              \
-	{                                                                                          \
-		return copy ? copy_later(stream, STREAM_DEFAULT_LEGACY, shape(copy)) :             \
-			      CUDA_ERROR_INVALID_VALUE;                                            \
+#define COPY_STRUCT_OLD_ASYNC(name, type, shape)                                     \
+	CALL(name, const type *copy, CUstream stream)                                \
+	{                                                                            \
+		return copy ? copy_later(stream, STREAM_DEFAULT_LEGACY, shape(copy)) \
+			    : CUDA_ERROR_INVALID_VALUE;                              \
 	}
 
 COPY_STRUCT(cuMemcpy2D_v2, CUDA_MEMCPY2D, PLANE)

@@ -14,11 +14,11 @@
 #include "softgpu/cuda/import.h"
 #include "softgpu/mem/section.h"
 
-#define IPC_MAGIC 0x5347504d	/* "SGPM" */
+#define IPC_MAGIC 0x5347504d /* "SGPM" */
 
 struct ipc_handle {
 	uint32_t magic;
-	uint32_t device;	/* struct device's index */
+	uint32_t device; /* struct device's index */
 	struct share_ticket ticket;
 	uint64_t size;
 };
@@ -29,9 +29,9 @@ struct import {
 	struct memory memory;
 	struct share_import import;
 	struct share_ticket ticket;
-	uint64_t base, span;	/* the blocks that are mapped */
-	unsigned n_open;	/* how often, by this context */
-	struct import *next;	/* in the list of all, under memory_lock */
+	uint64_t base, span; /* the blocks that are mapped */
+	unsigned n_open;     /* how often, by this context */
+	struct import *next; /* in the list of all, under memory_lock */
 };
 
 static struct import *imports;
@@ -205,8 +205,8 @@ static CUresult ipc_open(struct context *ctx, const struct ipc_handle *handle, C
 	if (opened == SHARE_E_GONE)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (opened < 0)
-		return opened == -EACCES || opened == -EPERM ? CUDA_ERROR_NOT_PERMITTED :
-							       memory_error(opened);
+		return opened == -EACCES || opened == -EPERM ? CUDA_ERROR_NOT_PERMITTED
+							     : memory_error(opened);
 
 	r = import_new(MEMORY_IMPORT, ctx, device, &import, &handle->ticket, handle->size, &memory);
 	if (r != CUDA_SUCCESS) {

@@ -42,6 +42,6 @@ static inline CUmemAccess_flags access_get(const struct access *access, uint64_t
 {
 	if (access->writers & bit)
 		return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	return access->readers & bit ? CU_MEM_ACCESS_FLAGS_PROT_READ :
-				       CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return access->readers & bit ? CU_MEM_ACCESS_FLAGS_PROT_READ
+				     : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }

@@ -23,10 +23,10 @@
 
 struct managed {
 	bool read_mostly;
-	CUmemLocation preferred, prefetched;	/* type INVALID: none */
+	CUmemLocation preferred, prefetched; /* type INVALID: none */
 	uint64_t accessed_by;
 	uint64_t n_blocks;
-	uint8_t places[];			/* of each block of the allocation */
+	uint8_t places[]; /* of each block of the allocation */
 };
 
 static void block_leave(struct managed *managed, uint64_t block)
@@ -72,8 +72,7 @@ CALL(cuMemAllocManaged, CUdeviceptr *ret, size_t bytes, unsigned flags)
 	r = context_current(&ctx);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (!ret || bytes == 0 ||
-	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+	if (!ret || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 
 	r = stream_capture_check(ctx);
@@ -238,7 +237,7 @@ static CUresult prefetch_batch(CUstream stream, enum stream_default dflt, const 
 }
 
 CALL_TWINS(cuMemPrefetchBatchAsync, _ptsz,
-	   (CUdeviceptr *addrs, size_t *sizes, size_t count, CUmemLocation *locations,
+	   (CUdeviceptr * addrs, size_t *sizes, size_t count, CUmemLocation *locations,
 	    size_t *indices, size_t n_locations, unsigned long long flags, CUstream stream),
 	   (addrs, sizes, count, locations, indices, n_locations, flags, stream))
 {
@@ -250,7 +249,7 @@ CALL_TWINS(cuMemPrefetchBatchAsync, _ptsz,
 
 /* What is discarded may keep its contents. */
 CALL_TWINS(cuMemDiscardAndPrefetchBatchAsync, _ptsz,
-	   (CUdeviceptr *addrs, size_t *sizes, size_t count, CUmemLocation *locations,
+	   (CUdeviceptr * addrs, size_t *sizes, size_t count, CUmemLocation *locations,
 	    size_t *indices, size_t n_locations, unsigned long long flags, CUstream stream),
 	   (addrs, sizes, count, locations, indices, n_locations, flags, stream))
 {
@@ -261,7 +260,7 @@ CALL_TWINS(cuMemDiscardAndPrefetchBatchAsync, _ptsz,
 }
 
 CALL_TWINS(cuMemDiscardBatchAsync, _ptsz,
-	   (CUdeviceptr *addrs, size_t *sizes, size_t count, unsigned long long flags,
+	   (CUdeviceptr * addrs, size_t *sizes, size_t count, unsigned long long flags,
 	    CUstream handle),
 	   (addrs, sizes, count, flags, handle))
 {
@@ -318,8 +317,7 @@ static uint64_t accessed_bit(const CUmemLocation *location)
 	return 1ULL << (location_is_host(location) ? ACCESSED_HOST : location->id);
 }
 
-static void advice_take(struct managed *managed, CUmem_advise advice,
-			const CUmemLocation *location)
+static void advice_take(struct managed *managed, CUmem_advise advice, const CUmemLocation *location)
 {
 	switch (advice) {
 	case CU_MEM_ADVISE_SET_READ_MOSTLY:
@@ -345,8 +343,7 @@ static void advice_take(struct managed *managed, CUmem_advise advice,
 static bool advice_has_location(CUmem_advise advice)
 {
 	return advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
-	       advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
-	       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+	       advice == CU_MEM_ADVISE_SET_ACCESSED_BY || advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 }
 
 CALL(cuMemAdvise_v2, CUdeviceptr addr, size_t bytes, CUmem_advise advice, CUmemLocation location)
@@ -405,8 +402,8 @@ static CUresult attribute_get(const struct managed *managed, CUmem_range_attribu
 			      int *ret, size_t size)
 {
 	if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
-		return size % sizeof(int) ? CUDA_ERROR_INVALID_VALUE :
-					    accessors_get(managed, ret, size / sizeof(int));
+		return size % sizeof(int) ? CUDA_ERROR_INVALID_VALUE
+					  : accessors_get(managed, ret, size / sizeof(int));
 	if (size != sizeof(int))
 		return CUDA_ERROR_INVALID_VALUE;
 
@@ -457,9 +454,9 @@ CALL(cuMemRangeGetAttributes, void **data, size_t *sizes, CUmem_range_attribute 
 	if (!memory)
 		r = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++)
-		r = data[i] && sizes[i] ?
-			    attribute_get(memory->owner, attributes[i], data[i], sizes[i]) :
-			    CUDA_ERROR_INVALID_VALUE;
+		r = data[i] && sizes[i]
+			    ? attribute_get(memory->owner, attributes[i], data[i], sizes[i])
+			    : CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&memory_lock);
 
 	return r;

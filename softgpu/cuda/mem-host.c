@@ -14,10 +14,10 @@
 #include "softgpu/cuda/stream.h"
 #include "softgpu/mem/room.h"
 
-#define HOST_ALLOC_FLAGS                                                                           \
+#define HOST_ALLOC_FLAGS \
 	(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
-#define HOST_REGISTER_FLAGS                                                                        \
-	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                              \
+#define HOST_REGISTER_FLAGS                                           \
+	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | \
 	 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
 
 CALL(cuMemHostAlloc, void **pp, size_t bytes, unsigned flags)
@@ -192,8 +192,8 @@ static CUresult registration_enter(struct memory *memory, struct context *ctx)
 
 	r = space_register(&memory->range.space);
 	if (r < 0)
-		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY :
-				      CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
+				    : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 
 	memory_enter(memory, MEMORY_REGISTERED, ctx, ctx->device);
 	return CUDA_SUCCESS;

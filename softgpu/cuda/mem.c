@@ -14,9 +14,8 @@
 #define PITCH_ALIGN 512ULL
 
 /* What cuMemFree() takes. */
-#define FREEABLE                                                                                   \
-	(1U << MEMORY_DEVICE | 1U << MEMORY_MANAGED | 1U << MEMORY_POOL |                          \
-	 1U << MEMORY_POOL_IMPORT)
+#define FREEABLE \
+	(1U << MEMORY_DEVICE | 1U << MEMORY_MANAGED | 1U << MEMORY_POOL | 1U << MEMORY_POOL_IMPORT)
 
 CALL(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes)
 {
@@ -66,8 +65,7 @@ static CUresult alloc_begin(struct context **ret)
 	return r != CUDA_SUCCESS ? r : stream_capture_check(*ret);
 }
 
-static CUresult device_alloc(struct context *ctx, struct vram *vram, size_t bytes,
-			     CUdeviceptr *ret)
+static CUresult device_alloc(struct context *ctx, struct vram *vram, size_t bytes, CUdeviceptr *ret)
 {
 	struct memory *memory;
 	CUresult r;

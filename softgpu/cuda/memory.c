@@ -27,7 +27,7 @@ struct memory_set {
 
 pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static pthread_mutex_t vrams_lock = PTHREAD_MUTEX_INITIALIZER;	/* guards their making */
+static pthread_mutex_t vrams_lock = PTHREAD_MUTEX_INITIALIZER; /* guards their making */
 static struct vram *_Atomic vrams[SOFTGPU_DEVICES_MAX];
 static struct vram *_Atomic vrams_low[SOFTGPU_DEVICES_MAX];
 static struct vram *_Atomic vram_host;
@@ -91,8 +91,8 @@ bool memory_file_device(int fd, const char *name, struct device **ret)
 	return index < 0 || *ret;
 }
 
-static struct vram *vram_make(struct vram *_Atomic *at, enum vram_kind kind,
-			      struct device *device, uint64_t size)
+static struct vram *vram_make(struct vram *_Atomic *at, enum vram_kind kind, struct device *device,
+			      uint64_t size)
 {
 	struct share_charge charge = memory_charge(device);
 	struct vram *vram = atomic_load_explicit(at, memory_order_acquire);

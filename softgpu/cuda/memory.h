@@ -18,16 +18,16 @@
 #include "softgpu/mem/vram.h"
 
 enum memory_kind {
-	MEMORY_DEVICE = 1,	/* cuMemAlloc */
-	MEMORY_INTERNAL,	/* the driver's own: globals of modules, workspaces */
-	MEMORY_ARRAY,		/* behind an array, which has no address for programs */
-	MEMORY_POOL,		/* cuMemAllocAsync, memory nodes of graphs */
-	MEMORY_MANAGED,		/* cuMemAllocManaged */
-	MEMORY_HOST,		/* cuMemHostAlloc */
-	MEMORY_REGISTERED,	/* cuMemHostRegister */
-	MEMORY_VIRTUAL,		/* cuMemMap */
-	MEMORY_IMPORT,		/* cuIpcOpenMemHandle */
-	MEMORY_POOL_IMPORT,	/* cuMemPoolImportPointer */
+	MEMORY_DEVICE = 1,  /* cuMemAlloc */
+	MEMORY_INTERNAL,    /* the driver's own: globals of modules, workspaces */
+	MEMORY_ARRAY,	    /* behind an array, which has no address for programs */
+	MEMORY_POOL,	    /* cuMemAllocAsync, memory nodes of graphs */
+	MEMORY_MANAGED,	    /* cuMemAllocManaged */
+	MEMORY_HOST,	    /* cuMemHostAlloc */
+	MEMORY_REGISTERED,  /* cuMemHostRegister */
+	MEMORY_VIRTUAL,	    /* cuMemMap */
+	MEMORY_IMPORT,	    /* cuIpcOpenMemHandle */
+	MEMORY_POOL_IMPORT, /* cuMemPoolImportPointer */
 };
 
 /**
@@ -49,10 +49,10 @@ struct memory {
 	CUcontext ctx_handle;
 	unsigned flags;
 	bool sync_memops;
-	bool is_freed;			/* a call has freed it, it only waits for work to end */
+	bool is_freed; /* a call has freed it, it only waits for work to end */
 	void (*end)(struct memory *memory);
 	void *owner;
-	struct memory *next, *prev;	/* in the context's list */
+	struct memory *next, *prev; /* in the context's list */
 };
 
 extern pthread_mutex_t memory_lock;

@@ -12,9 +12,9 @@
 #include "softgpu/mem/share.h"
 
 enum physical_backing {
-	PHYSICAL_PART,		/* of the device's file */
+	PHYSICAL_PART, /* of the device's file */
 	PHYSICAL_OWN_FILE,
-	PHYSICAL_IMPORT,	/* another process's own file */
+	PHYSICAL_IMPORT, /* another process's own file */
 };
 
 /**

@@ -29,8 +29,8 @@ static CUmemorytype type_of(const struct memory *memory)
 
 static unsigned allowed_handle_types(const struct memory *memory)
 {
-	return memory_kind(memory) == MEMORY_VIRTUAL ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR :
-						       CU_MEM_HANDLE_TYPE_NONE;
+	return memory_kind(memory) == MEMORY_VIRTUAL ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+						     : CU_MEM_HANDLE_TYPE_NONE;
 }
 
 static unsigned access_flags(const struct memory *memory)

@@ -40,8 +40,8 @@ CALL(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute attribute, 
 
 	pthread_mutex_lock(&memory_lock);
 	if (is_reuse(attribute))
-		*(int *)ret = pool->reuse[attribute -
-					  CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
+		*(int *)ret =
+			pool->reuse[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
 	else
 		*(cuuint64_t *)ret = *attribute_field(pool, attribute);
 	pthread_mutex_unlock(&memory_lock);

@@ -44,7 +44,7 @@ static CUresult alloc_begin(CUdeviceptr *ret, size_t bytes, CUstream handle,
 	return r != CUDA_SUCCESS ? r : context_error(stream_context(*ret_stream));
 }
 
-CALL_TWINS(cuMemAllocAsync, _ptsz, (CUdeviceptr *ret, size_t bytes, CUstream handle),
+CALL_TWINS(cuMemAllocAsync, _ptsz, (CUdeviceptr * ret, size_t bytes, CUstream handle),
 	   (ret, bytes, handle))
 {
 	struct stream *stream;
@@ -58,7 +58,7 @@ CALL_TWINS(cuMemAllocAsync, _ptsz, (CUdeviceptr *ret, size_t bytes, CUstream han
 }
 
 CALL_TWINS(cuMemAllocFromPoolAsync, _ptsz,
-	   (CUdeviceptr *ret, size_t bytes, CUmemoryPool pool_handle, CUstream handle),
+	   (CUdeviceptr * ret, size_t bytes, CUmemoryPool pool_handle, CUstream handle),
 	   (ret, bytes, pool_handle, handle))
 {
 	struct stream *stream;

@@ -11,7 +11,7 @@
 #define FIT_PARTS 8
 
 static struct {
-	struct pool *of_device;		/* its default pool */
+	struct pool *of_device; /* its default pool */
 	struct pool *current;
 } device_pools[SOFTGPU_DEVICES_MAX];
 
@@ -142,8 +142,8 @@ CUresult pool_alloc(struct pool *pool, uint64_t bytes, struct memory **ret)
 	memory = pool_reuse(pool, bytes);
 	if (memory)
 		count_used(pool, memory->range.span);
-	may_grow = pool->props.maxSize == 0 || (bytes <= pool->props.maxSize &&
-						pool->used <= pool->props.maxSize - bytes);
+	may_grow = pool->props.maxSize == 0 ||
+		   (bytes <= pool->props.maxSize && pool->used <= pool->props.maxSize - bytes);
 	pthread_mutex_unlock(&memory_lock);
 	if (memory) {
 		*ret = memory;
@@ -243,9 +243,9 @@ CALL(cuMemPoolCreate, CUmemoryPool *ret, const CUmemPoolProps *props)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
 	    props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return props->location.type == CU_MEM_LOCATION_TYPE_INVALID ?
-			       CUDA_ERROR_INVALID_VALUE :
-			       CUDA_ERROR_NOT_SUPPORTED;
+		return props->location.type == CU_MEM_LOCATION_TYPE_INVALID
+			       ? CUDA_ERROR_INVALID_VALUE
+			       : CUDA_ERROR_NOT_SUPPORTED;
 
 	r = device_find(props->location.id, &device);
 	if (r != CUDA_SUCCESS)

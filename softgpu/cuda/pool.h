@@ -27,14 +27,14 @@ struct pool {
 	struct device *device;
 	CUmemPoolProps props;
 	bool is_default, is_destroyed;
-	int fd;			/* of an imported pool: the exporter's file; else -1 */
+	int fd; /* of an imported pool: the exporter's file; else -1 */
 
 	struct memory *bins[POOL_N_BINS];
 	unsigned n_live;
 	uint64_t threshold;
 	uint64_t used, used_high;
 	uint64_t reserved, reserved_high;
-	int reuse[3];		/* the attributes from CU_MEMPOOL_ATTR_REUSE_FOLLOW_... on */
+	int reuse[3]; /* the attributes from CU_MEMPOOL_ATTR_REUSE_FOLLOW_... on */
 	struct access access;
 };
 

@@ -57,8 +57,12 @@ static void test_planes(void)
 	CUDA_ARRAY_DESCRIPTOR desc = floats(33, 17), back;
 	float from[17][33], to[17][33] = {};
 	CUDA_MEMCPY2D copy = {
-		.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from, .srcPitch = 33 * 4,
-		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .WidthInBytes = 33 * 4, .Height = 17,
+		.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = from,
+		.srcPitch = 33 * 4,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.WidthInBytes = 33 * 4,
+		.Height = 17,
 	};
 	CUarray array;
 
@@ -75,9 +79,15 @@ static void test_planes(void)
 	INVALID(cuMemcpy2D_v2(&copy));
 
 	copy = (CUDA_MEMCPY2D){
-		.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .srcY = 5, .srcXInBytes = 8,
-		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to, .dstPitch = 33 * 4,
-		.WidthInBytes = 40, .Height = 3,
+		.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcArray = array,
+		.srcY = 5,
+		.srcXInBytes = 8,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = to,
+		.dstPitch = 33 * 4,
+		.WidthInBytes = 40,
+		.Height = 3,
 	};
 	OK(cuMemcpy2D_v2(&copy));
 	for (int y = 0; y < 3; y++)

@@ -169,7 +169,8 @@ static void test_exporter_killed(void)
 static const struct test_case cases[] = {
 	{ "ipc: both write; freed memory stays until it is closed", test_use },
 	{ "ipc: an importer that is killed lets go", test_importer_killed },
-	{ "ipc: what a killed process held is free, and what is open is the other's", test_exporter_killed },
+	{ "ipc: what a killed process held is free, and what is open is the other's",
+	  test_exporter_killed },
 };
 
 int main(void)

@@ -28,8 +28,8 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcon
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy);
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-			       CUmemcpyAttributes *attributes, size_t *indices,
-			       size_t n_attributes, CUstream stream);
+			       CUmemcpyAttributes *attributes, size_t *indices, size_t n_attributes,
+			       CUstream stream);
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n);
 CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n);
 CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned value, size_t n);
@@ -279,10 +279,16 @@ static void test_planes(void)
 {
 	unsigned char from[20][30], to[20][30] = {};
 	CUDA_MEMCPY2D copy = {
-		.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from, .srcPitch = 30,
-		.srcXInBytes = 3, .srcY = 2,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstXInBytes = 5, .dstY = 1,
-		.WidthInBytes = 10, .Height = 8,
+		.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = from,
+		.srcPitch = 30,
+		.srcXInBytes = 3,
+		.srcY = 2,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstXInBytes = 5,
+		.dstY = 1,
+		.WidthInBytes = 10,
+		.Height = 8,
 	};
 	CUdeviceptr p;
 	size_t pitch;
@@ -296,10 +302,16 @@ static void test_planes(void)
 	OK(cuMemcpy2D_v2(&copy));
 
 	copy = (CUDA_MEMCPY2D){
-		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = p, .srcPitch = pitch,
-		.srcXInBytes = 5, .srcY = 1,
-		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to, .dstPitch = 30,
-		.WidthInBytes = 10, .Height = 8,
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = p,
+		.srcPitch = pitch,
+		.srcXInBytes = 5,
+		.srcY = 1,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = to,
+		.dstPitch = 30,
+		.WidthInBytes = 10,
+		.Height = 8,
 	};
 	OK(cuMemcpy2D_v2(&copy));
 	for (int y = 0; y < 8; y++)
@@ -321,10 +333,18 @@ static void test_volumes(void)
 	static unsigned short from[4][5][6], to[4][5][6];
 	unsigned short *elements = (unsigned short *)from;
 	CUDA_MEMCPY3D copy = {
-		.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from, .srcPitch = 12,
-		.srcHeight = 5, .srcZ = 1, .srcXInBytes = 2,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstPitch = 8, .dstHeight = 4,
-		.WidthInBytes = 8, .Height = 4, .Depth = 3,
+		.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = from,
+		.srcPitch = 12,
+		.srcHeight = 5,
+		.srcZ = 1,
+		.srcXInBytes = 2,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstPitch = 8,
+		.dstHeight = 4,
+		.WidthInBytes = 8,
+		.Height = 4,
+		.Depth = 3,
 	};
 	CUdeviceptr p;
 
@@ -339,9 +359,17 @@ static void test_volumes(void)
 	INVALID(cuMemcpy3D_v2(&copy));
 
 	copy = (CUDA_MEMCPY3D){
-		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p, .srcPitch = 8, .srcHeight = 4,
-		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to, .dstPitch = 12, .dstHeight = 5,
-		.WidthInBytes = 8, .Height = 4, .Depth = 3,
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = p,
+		.srcPitch = 8,
+		.srcHeight = 4,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = to,
+		.dstPitch = 12,
+		.dstHeight = 5,
+		.WidthInBytes = 8,
+		.Height = 4,
+		.Depth = 3,
 	};
 	OK(cuMemcpy3D_v2(&copy));
 	for (int z = 0; z < 3; z++)
@@ -414,10 +442,8 @@ static void test_sets(void)
 static void test_pointers(void)
 {
 	CUpointer_attribute which[] = {
-		CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-		CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-		CU_POINTER_ATTRIBUTE_CONTEXT,
-		CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+		CU_POINTER_ATTRIBUTE_MEMORY_TYPE,  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+		CU_POINTER_ATTRIBUTE_CONTEXT,	   CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
 		CU_POINTER_ATTRIBUTE_HOST_POINTER,
 	};
 	unsigned type = 7, managed, sync = 1;

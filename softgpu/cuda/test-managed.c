@@ -77,7 +77,8 @@ static void test_advice(void)
 	CHECK(accessors[0] == 1 && accessors[1] == CU_DEVICE_CPU &&
 	      accessors[2] == CU_DEVICE_INVALID);
 	OK(cuMemAdvise(p, 10000, CU_MEM_ADVISE_UNSET_ACCESSED_BY, 1));
-	OK(cuMemPrefetchAsync_v2(p, 10, (CUmemLocation){ CU_MEM_LOCATION_TYPE_DEVICE, 1 }, 0, NULL));
+	OK(cuMemPrefetchAsync_v2(p, 10, (CUmemLocation){ CU_MEM_LOCATION_TYPE_DEVICE, 1 }, 0,
+				 NULL));
 	OK(cuStreamSynchronize(NULL));
 	OK(cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, 10));
 	CHECK(value == 1);

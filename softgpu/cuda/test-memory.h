@@ -13,12 +13,12 @@
 #include "softgpu/mem/test.h"
 #include "src/cuda/cuda_abi.h"
 
-#define KIB (1ULL << 10)
-#define MIB (1ULL << 20)
-#define GIB (1ULL << 30)
+#define KIB   (1ULL << 10)
+#define MIB   (1ULL << 20)
+#define GIB   (1ULL << 30)
 #define BLOCK (2 * MIB)
 
-#define OK(call) CHECK((call) == CUDA_SUCCESS)
+#define OK(call)      CHECK((call) == CUDA_SUCCESS)
 #define INVALID(call) CHECK((call) == CUDA_ERROR_INVALID_VALUE)
 
 CUresult cuInit(unsigned flags);

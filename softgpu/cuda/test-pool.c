@@ -187,7 +187,8 @@ static void test_own_pool(void)
 
 static void test_access(void)
 {
-	CUmemAccessDesc desc = { { CU_MEM_LOCATION_TYPE_DEVICE, 1 }, CU_MEM_ACCESS_FLAGS_PROT_READ };
+	CUmemAccessDesc desc = { { CU_MEM_LOCATION_TYPE_DEVICE, 1 },
+				 CU_MEM_ACCESS_FLAGS_PROT_READ };
 	CUmemAccess_flags flags;
 	CUmemoryPool pool;
 
@@ -249,10 +250,11 @@ static void exporter(int socket)
 	threshold(pool, UINT64_MAX);
 	OK(cuMemAllocFromPoolAsync(&p, 100, pool, NULL));
 	OK(cuMemsetD8_v2(p, 0x5a, 100));
-	OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+					    0));
 	OK(cuDeviceGetDefaultMemPool(&dflt, 0));
-	INVALID(cuMemPoolExportToShareableHandle(&fd, dflt, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-						 0));
+	INVALID(cuMemPoolExportToShareableHandle(&fd, dflt,
+						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	OK(cuMemPoolExportPointer(&data, p));
 	test_send(socket, &data, sizeof(data), fd);
 	close(fd);

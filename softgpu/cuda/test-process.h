@@ -37,8 +37,10 @@ static inline int test_receive(int socket, void *data, size_t n)
 	char control[CMSG_SPACE(sizeof(int))] = {};
 	struct iovec bytes = { data, n };
 	struct msghdr message = {
-		.msg_iov = &bytes, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
+		.msg_iov = &bytes,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
 	};
 	struct cmsghdr *header;
 	int fd = -1;

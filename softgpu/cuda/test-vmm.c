@@ -10,8 +10,8 @@ CUresult cuMemAddressFree(CUdeviceptr addr, size_t size);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t size,
 		     const CUmemAllocationProp *prop, unsigned long long flags);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
-CUresult cuMemMap(CUdeviceptr addr, size_t size, size_t offset,
-		  CUmemGenericAllocationHandle handle, unsigned long long flags);
+CUresult cuMemMap(CUdeviceptr addr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+		  unsigned long long flags);
 CUresult cuMemUnmap(CUdeviceptr addr, size_t size);
 CUresult cuMemSetAccess(CUdeviceptr addr, size_t size, const CUmemAccessDesc *desc, size_t count);
 CUresult cuMemGetAccess(unsigned long long *ret, const CUmemLocation *location, CUdeviceptr addr);
@@ -35,7 +35,8 @@ static const CUmemAllocationProp shareable = {
 	.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
 };
 static const CUmemAccessDesc read_write = {
-	{ CU_MEM_LOCATION_TYPE_DEVICE, 0 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	{ CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+	CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 };
 
 static unsigned word_at(CUdeviceptr p)
@@ -101,7 +102,8 @@ static void test_lifetime(void)
 
 static void test_access(void)
 {
-	CUmemAccessDesc desc = { { CU_MEM_LOCATION_TYPE_DEVICE, 1 }, CU_MEM_ACCESS_FLAGS_PROT_READ };
+	CUmemAccessDesc desc = { { CU_MEM_LOCATION_TYPE_DEVICE, 1 },
+				 CU_MEM_ACCESS_FLAGS_PROT_READ };
 	CUmemGenericAllocationHandle handle;
 	unsigned long long flags;
 	CUdeviceptr p;

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #define HEAP_SL_BITS 4
-#define HEAP_N_SL (1 << HEAP_SL_BITS)
-#define HEAP_N_FL 40
+#define HEAP_N_SL    (1 << HEAP_SL_BITS)
+#define HEAP_N_FL    40
 
 enum {
 	HEAP_E_FULL = 1,
@@ -39,13 +39,14 @@ struct heap {
 	uint64_t fl_map;
 	uint16_t sl_map[HEAP_N_FL];
 	struct heap_chunk *lists[HEAP_N_FL][HEAP_N_SL];
-	struct heap_chunk *spare;	/* structs to use again, linked by @next */
+	struct heap_chunk *spare; /* structs to use again, linked by @next */
 };
 
 /** heap_done() - once every chunk has been freed */
 void heap_done(struct heap *heap);
 
-/** heap_add() - let it hand out @n units from @start, apart from what it has. Return: 0 or -ENOMEM. */
+/** heap_add() - let it hand out @n units from @start, apart from what it has. Return: 0 or -ENOMEM.
+ */
 int heap_add(struct heap *heap, uint64_t start, uint64_t n);
 
 /** heap_alloc() - take @n units. Return: 0, HEAP_E_FULL or -ENOMEM. */

@@ -29,7 +29,7 @@ struct kept {
 	struct kept *next;
 };
 
-static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;	/* guards the next three */
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next three */
 static struct kept *kept_list;
 static struct share_import *heirs;
 static bool has_watch;
@@ -59,8 +59,7 @@ static bool lock_of_others(int fd, uint64_t offset, uint64_t size)
 	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-int share_export(int fd, uint64_t offset, uint64_t size, uint64_t serial,
-		 struct share_ticket *ret)
+int share_export(int fd, uint64_t offset, uint64_t size, uint64_t serial, struct share_ticket *ret)
 {
 	struct stat st;
 	int r;
@@ -108,7 +107,8 @@ static struct kept *kept_take_closed(void)
 }
 
 /* The whole blocks that an import is charged for. */
-static void import_blocks(const struct share_import *import, uint64_t *ret_start, uint64_t *ret_size)
+static void import_blocks(const struct share_import *import, uint64_t *ret_start,
+			  uint64_t *ret_size)
 {
 	uint64_t end = import->offset + import->size;
 

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum {
-	SHARE_E_GONE = 1,	/* the exporter or its memory is not there any more */
+	SHARE_E_GONE = 1, /* the exporter or its memory is not there any more */
 };
 
 /**
@@ -46,14 +46,14 @@ struct share_ticket {
 
 /* Who pays for device memory. Both may be called from any thread. */
 struct share_charge {
-	int (*take)(void *arg, uint64_t bytes);		/* 0, or another value: not now */
+	int (*take)(void *arg, uint64_t bytes); /* 0, or another value: not now */
 	void (*give)(void *arg, uint64_t bytes);
 	void *arg;
 };
 
 /** struct share_import - memory of another process that is kept from being freed */
 struct share_import {
-	int fd;			/* to map it with */
+	int fd; /* to map it with */
 	uint64_t offset;
 	uint64_t size;
 
@@ -76,8 +76,7 @@ int share_own(int fd, int *ret_owner);
  *
  * Return: 0 or a negative errno.
  */
-int share_export(int fd, uint64_t offset, uint64_t size, uint64_t serial,
-		 struct share_ticket *ret);
+int share_export(int fd, uint64_t offset, uint64_t size, uint64_t serial, struct share_ticket *ret);
 
 /** share_unexport() - Return: true if somebody has it open still. */
 bool share_unexport(int fd, uint64_t offset, uint64_t size);

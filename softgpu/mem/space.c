@@ -24,7 +24,7 @@
 
 struct space_slots {
 	uint64_t addr;
-	uint64_t starts[SPACE_N_SLOTS / 64];	/* a bit for each slot where a range begins */
+	uint64_t starts[SPACE_N_SLOTS / 64]; /* a bit for each slot where a range begins */
 	struct space_range *at[SPACE_N_SLOTS];
 };
 
@@ -33,7 +33,8 @@ uint8_t space_blocks[SPACE_N_BLOCKS];
 static uintptr_t *leaves[SPACE_N_BLOCKS / LEAF_SIZE];
 static pthread_mutex_t leaves_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Registered memory, by address. The lock guards all three, and the partial bits in space_blocks. */
+/* Registered memory, by address. The lock guards all three, and the partial bits in space_blocks.
+ */
 static pthread_rwlock_t registered_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct space_range **registered;
 static size_t n_registered, registered_room;
@@ -350,7 +351,8 @@ bool space_ok_slowly(uint64_t addr, uint64_t size, bool write)
 
 		if (space_blocks[block_of(addr)] & need)
 			continue;
-		if (!(space_blocks[block_of(addr)] & BLOCK_PARTIAL) || !registered_covers(addr, part))
+		if (!(space_blocks[block_of(addr)] & BLOCK_PARTIAL) ||
+		    !registered_covers(addr, part))
 			return false;
 	}
 

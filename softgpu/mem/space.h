@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SPACE_BITS 47
+#define SPACE_BITS	  47
 #define SPACE_BLOCK_SHIFT 21
-#define SPACE_BLOCK_SIZE (1ULL << SPACE_BLOCK_SHIFT)
-#define SPACE_N_BLOCKS (1ULL << (SPACE_BITS - SPACE_BLOCK_SHIFT))
+#define SPACE_BLOCK_SIZE  (1ULL << SPACE_BLOCK_SHIFT)
+#define SPACE_N_BLOCKS	  (1ULL << (SPACE_BITS - SPACE_BLOCK_SHIFT))
 
 enum space_access {
 	SPACE_NONE = 0,
@@ -86,7 +86,7 @@ void space_protect(uint64_t addr, uint64_t span, enum space_access access);
 /* A block that several ranges share. Starts of ranges are multiples of SPACE_SLOT_SIZE. */
 struct space_slots;
 #define SPACE_SLOT_SIZE 512
-#define SPACE_N_SLOTS (SPACE_BLOCK_SIZE / SPACE_SLOT_SIZE)
+#define SPACE_N_SLOTS	(SPACE_BLOCK_SIZE / SPACE_SLOT_SIZE)
 
 /**
  * space_slots_add() - let several ranges share a block

@@ -155,8 +155,8 @@ static void test_inheritance(void)
 	if (child == 0) {
 		CHECK(vram_new(VRAM_DEVICE, "test", 1ULL << 32, &charge, &vram) == 0);
 		CHECK(vram_alloc(vram, 1000, SPACE_READ_WRITE, &range) == 0);
-		CHECK(share_export(vram_file(vram), vram_offset(&range), range.span, 1,
-				   &ticket) == 0);
+		CHECK(share_export(vram_file(vram), vram_offset(&range), range.span, 1, &ticket) ==
+		      0);
 		CHECK(write(pipe_fds[1], &ticket, sizeof(ticket)) == sizeof(ticket));
 		pause();
 	}

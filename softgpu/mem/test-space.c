@@ -18,7 +18,8 @@ static void test_whole_blocks(void)
 	CHECK(!space_find(AT + range.size) && !space_find(AT - 1));
 
 	space_protect(AT + SPACE_BLOCK_SIZE, SPACE_BLOCK_SIZE, SPACE_READ);
-	CHECK(space_ok(AT, 3 * SPACE_BLOCK_SIZE, false) && !space_ok(AT, 3 * SPACE_BLOCK_SIZE, true));
+	CHECK(space_ok(AT, 3 * SPACE_BLOCK_SIZE, false) &&
+	      !space_ok(AT, 3 * SPACE_BLOCK_SIZE, true));
 
 	space_remove(AT, 3 * SPACE_BLOCK_SIZE);
 	CHECK(!space_ok(AT, 1, false) && !space_find(AT));
@@ -43,7 +44,8 @@ static void test_slots(void)
 	space_slot_set(slots, &a);
 	space_slot_set(slots, &b);
 	CHECK(space_find(AT + 99) == &a && !space_find(AT + 100));
-	CHECK(!space_find(b.addr - 1) && space_find(b.addr) == &b && space_find(b.addr + 51199) == &b);
+	CHECK(!space_find(b.addr - 1) && space_find(b.addr) == &b &&
+	      space_find(b.addr + 51199) == &b);
 	CHECK(!space_find(b.addr + 51200) && !space_find(AT + SPACE_BLOCK_SIZE - 1));
 
 	space_slot_clear(slots, &a);
@@ -65,7 +67,8 @@ static void test_registered(void)
 
 	CHECK(space_find(AT + 4096) == &a && space_find(AT + 8192) == &b && !space_find(AT));
 	CHECK(!space_ok(AT + 4095, 2, false) && space_ok(AT + 4096, 1, true));
-	CHECK(space_ok(a.addr, a.size + b.size, true) && !space_ok(a.addr, a.size + b.size + 1, true));
+	CHECK(space_ok(a.addr, a.size + b.size, true) &&
+	      !space_ok(a.addr, a.size + b.size + 1, true));
 	CHECK(space_blocks[(AT >> SPACE_BLOCK_SHIFT) + 1] == SPACE_READ_WRITE);
 
 	space_unregister(&b);
@@ -76,7 +79,8 @@ static void test_registered(void)
 }
 
 static const struct test_case cases[] = {
-	{ "space: whole blocks, to the block for kernels, to the byte for calls", test_whole_blocks },
+	{ "space: whole blocks, to the block for kernels, to the byte for calls",
+	  test_whole_blocks },
 	{ "space: addresses that nobody can have are refused", test_wild_addresses },
 	{ "space: ranges that share a block are found by any of their bytes", test_slots },
 	{ "space: registered memory is known to the byte", test_registered },

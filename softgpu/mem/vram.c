@@ -36,23 +36,23 @@ struct vram_block {
 	struct heap_chunk *chunk;
 	struct space_slots *slots;
 	uint64_t addr;
-	struct vram_block *next;	/* in the list of spare ones */
+	struct vram_block *next; /* in the list of spare ones */
 };
 
 struct vram {
 	enum vram_kind kind;
 	struct share_charge charge;
-	int fd, owner;			/* the file, and what tells that it is ours: share_own() */
+	int fd, owner; /* the file, and what tells that it is ours: share_own() */
 	uint64_t base;
 	uint64_t n_blocks;
 
-	pthread_mutex_t lock;		/* guards what follows */
+	pthread_mutex_t lock; /* guards what follows */
 	struct heap blocks;
 	struct heap slots;
-	uint64_t n_open;		/* blocks from the start that are accessible */
-	struct vram_block **shared;	/* by block number */
+	uint64_t n_open;	    /* blocks from the start that are accessible */
+	struct vram_block **shared; /* by block number */
 	struct vram_block *spare;
-	uint64_t *stale;		/* a bit for each free block that may have pages */
+	uint64_t *stale; /* a bit for each free block that may have pages */
 	uint64_t n_stale, stale_low, stale_high;
 };
 
@@ -148,8 +148,8 @@ static int blocks_open(struct vram *vram, uint64_t n)
 	n = (n + step - 1) / step * step;
 	if (n > vram->n_blocks)
 		n = vram->n_blocks;
-	if (mprotect((void *)block_addr(vram, vram->n_open), (n - vram->n_open) << SPACE_BLOCK_SHIFT,
-		     PROT_READ | PROT_WRITE) < 0)
+	if (mprotect((void *)block_addr(vram, vram->n_open),
+		     (n - vram->n_open) << SPACE_BLOCK_SHIFT, PROT_READ | PROT_WRITE) < 0)
 		return -errno;
 
 	vram->n_open = n;

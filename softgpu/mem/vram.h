@@ -29,19 +29,20 @@ struct heap_chunk;
 struct vram;
 
 enum {
-	VRAM_E_FULL = 1,	/* the device, or what this process may have of it, is full */
+	VRAM_E_FULL = 1, /* the device, or what this process may have of it, is full */
 };
 
 enum vram_kind {
-	VRAM_DEVICE,	/* shareable, charged */
-	VRAM_HOST,	/* private to the process and what it forks, not charged */
-	VRAM_LOW,	/* as VRAM_DEVICE, with addresses that fit into 32 bits */
+	VRAM_DEVICE, /* shareable, charged */
+	VRAM_HOST,   /* private to the process and what it forks, not charged */
+	VRAM_LOW,    /* as VRAM_DEVICE, with addresses that fit into 32 bits */
 };
 
 /**
  * struct vram_range - one allocation
  * @space:	where it is; @space.kind is the caller's
- * @span:	bytes of address space that it has: a multiple of SPACE_SLOT_SIZE or of the block size
+ * @span:	bytes of address space that it has: a multiple of SPACE_SLOT_SIZE or of the block
+ * size
  *
  * The caller's memory, embedded in what it keeps about the allocation. The rest is vram.c's.
  */
@@ -50,9 +51,9 @@ struct vram_range {
 	uint64_t span;
 	struct vram *vram;
 	struct heap_chunk *chunk;
-	struct vram_block *block;	/* the shared block, or NULL */
+	struct vram_block *block; /* the shared block, or NULL */
 	enum space_access access;
-	bool is_exported;		/* set by whoever hands it to share_export() */
+	bool is_exported; /* set by whoever hands it to share_export() */
 };
 
 /**
@@ -80,8 +81,7 @@ void vram_free(struct vram *vram);
  *
  * Return: 0, VRAM_E_FULL or a negative errno.
  */
-int vram_alloc(struct vram *vram, uint64_t size, enum space_access access,
-	       struct vram_range *ret);
+int vram_alloc(struct vram *vram, uint64_t size, enum space_access access, struct vram_range *ret);
 
 /** vram_release() - free an allocation; its charge is gone when this returns */
 void vram_release(struct vram_range *range);
