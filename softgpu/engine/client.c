@@ -15,8 +15,12 @@
 /* What others have in the line can vanish without a word, when they are killed. */
 #define NAP_NS_MAX 50000000
 
+/* Jobs for which a turn is not kept, after one was kept for nothing. */
+#define KEEP_PAUSE 16
+
 /*
  * @n_tickets, @serving:	jobs get their device time in the order in which they asked
+ * @keep_pause:	jobs until a turn is kept again; with the job that is being served
  * @aborted:	1 once nothing runs any more
  */
 struct engine_client {
@@ -26,6 +30,7 @@ struct engine_client {
 	int index;
 	_Atomic uint32_t n_tickets;
 	_Atomic uint32_t serving;
+	unsigned keep_pause;
 	_Atomic uint32_t aborted;
 };
 
@@ -139,9 +144,15 @@ static int time_take(struct engine_client *client, uint64_t ns, uint64_t ready_n
 {
 	uint32_t ticket = ticket_wait(client);
 	uint64_t position;
+	bool lost;
 	int r;
 
-	position = line_ask(client->file, client->index, ns, ready_ns, more);
+	if (client->keep_pause > 0)
+		client->keep_pause--;
+	position = line_ask(client->file, client->index, ns, ready_ns,
+			    more && client->keep_pause == 0, &lost);
+	if (lost)
+		client->keep_pause = KEEP_PAUSE;
 	r = position_wait(client, position, ret_end_ns);
 	ticket_end(client, ticket);
 	return r;
@@ -157,7 +168,7 @@ static int steps_run(struct engine_client *client, struct engine_job *job)
 		used = 0;
 		r = job->step(job->arg, slice, &used, &done);
 		if (r == 0 && used > 0)
-			r = time_take(client, used, job->ret_end_ns, job->more || !done,
+			r = time_take(client, used, job->ret_end_ns, /* more= */ false,
 				      &job->ret_end_ns);
 		if (r == 0 && !done && atomic_load(&client->aborted))
 			r = ENGINE_E_ABORTED;

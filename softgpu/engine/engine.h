@@ -37,7 +37,8 @@ struct engine_client;
  * @ready_ns:	when the job could have begun at the earliest (engine_now_ns() at its
  *		submission, or the end of what came before it in its stream, whichever is
  *		later); 0 for now
- * @more:	more work of the same stream follows at once: the client keeps its turn
+ * @more:	more work of the same stream follows at once. A timed job then keeps the turn for
+ *		it; of an executed one it is not known whether there is anything to keep it for
  * @ret_end_ns:	when its device time was over; pass it as @ready_ns of what follows
  */
 struct engine_job {

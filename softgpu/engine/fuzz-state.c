@@ -66,7 +66,7 @@ static void use(struct state *state)
 	struct state_sample samples[4];
 	struct state_memory memory;
 	uint64_t position;
-	bool known;
+	bool known, lost;
 	int client;
 
 	if (state_attach(state) != 0)
@@ -75,7 +75,7 @@ static void use(struct state *state)
 	state_memory(state, 0, &memory);
 	client = line_join(state->files[0], atomic_load(&state->slots[0]->birth));
 	if (client >= 0) {
-		position = line_ask(state->files[0], client, 1000, 0, true);
+		position = line_ask(state->files[0], client, 1000, 0, true, &lost);
 		line_advance(state->files[0], clock_now());
 		line_end(state->files[0], client, position, &known);
 		line_leave(state->files[0], state->slots[0], client);

@@ -167,27 +167,33 @@ void line_leave(struct state_file *file, struct state_slot *slot, int index)
 	atomic_store(&client->owner, 0);
 }
 
+/* Credit lies at the end of the last turn; what of it was over before @ready_ns is lost. */
+static uint64_t credit_lost(struct pair served, uint64_t want, uint64_t ready_ns)
+{
+	uint64_t credit, begin;
+
+	if (served.b <= want)
+		return 0;
+	credit = served.b - want;
+	begin = served.a > credit ? served.a - credit : 0;
+	if (ready_ns <= begin)
+		return 0;
+	return ready_ns - begin < credit ? ready_ns - begin : credit;
+}
+
 uint64_t line_ask(struct state_file *file, int index, uint64_t ns, uint64_t ready_ns,
-		  bool keeps_turn)
+		  bool keeps_turn, bool *ret_lost)
 {
 	struct state_client *client = &file->clients[index];
-	uint64_t want = atomic_load(&client->want), credit, begin;
-	struct pair served;
+	uint64_t want = atomic_load(&client->want), lost;
 
 	turn_complete(file);
-	served = pair_load(&client->served);
-	if (served.b > want) {
-		/* Credit lies at the end of the last turn; what was over before @ready_ns is lost.
-		 */
-		credit = served.b - want;
-		begin = served.a > credit ? served.a - credit : 0;
-		if (ready_ns > begin)
-			want += ready_ns - begin < credit ? ready_ns - begin : credit;
-	}
-	want += ns;
+	lost = credit_lost(pair_load(&client->served), want, ready_ns);
+	want += lost + ns;
 	atomic_store(&client->ready_ns, ready_ns);
 	atomic_store(&client->keeps_turn, keeps_turn);
 	atomic_store(&client->want, want);
+	*ret_lost = lost > 0;
 	return want;
 }
 

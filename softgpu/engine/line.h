@@ -39,12 +39,14 @@ void line_leave(struct state_file *file, struct state_slot *slot, int index);
  * @keeps_turn:	more will be asked for when it has been had. Then the client is given whole
  *		turns; what it did not ask for in time is credit for what it asks next.
  *
+ * @ret_lost:	set if credit was lost, because the client did not ask in time for it
+ *
  * One job at a time: the one before has been served, or is given up.
  *
  * Return: up to where @served has to come.
  */
 uint64_t line_ask(struct state_file *file, int index, uint64_t ns, uint64_t ready_ns,
-		  bool keeps_turn);
+		  bool keeps_turn, bool *ret_lost);
 
 /** line_give_up() - ask for nothing any more */
 void line_give_up(struct state_file *file, int index);

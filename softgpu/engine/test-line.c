@@ -33,6 +33,14 @@ static struct state_file *file_new(void)
 	return file;
 }
 
+static uint64_t ask(struct state_file *file, int client, uint64_t ns, uint64_t ready_ns,
+		    bool keeps_turn)
+{
+	bool lost;
+
+	return line_ask(file, client, ns, ready_ns, keeps_turn, &lost);
+}
+
 /* A living process with one context. */
 static int client_new(struct state_file *file, unsigned slot)
 {
@@ -62,13 +70,13 @@ static void test_alone(void)
 
 	/* 100 jobs of 3 ms, each noticed up to 4 ms late, all queued at the beginning. */
 	for (unsigned i = 0; i < 100; i++) {
-		at = line_ask(file, a, 3 * MS, end, i < 99);
+		at = ask(file, a, 3 * MS, end, i < 99);
 		end = end_of(file, a, at, end + 3 * MS + i % 5 * MS);
 		gapless = gapless && end == BEGIN + (i + 1) * 3 * MS;
 	}
 	check(gapless, "a lone tenant loses nothing between jobs, however late it wakes");
 	check(file->busy_ns == 300 * MS, "its device time is that of its jobs");
-	at = line_ask(file, a, MS, BEGIN + 1000 * MS, false);
+	at = ask(file, a, MS, BEGIN + 1000 * MS, false);
 	check(end_of(file, a, at, BEGIN + 1002 * MS) == BEGIN + 1001 * MS,
 	      "after idling, a job begins when it is ready");
 	check(file->busy_ns == 301 * MS, "idle time is nobody's");
@@ -82,7 +90,7 @@ static void test_long_ago(void)
 {
 	struct state_file *file = file_new();
 	int a = client_new(file, 0);
-	uint64_t at = line_ask(file, a, 3600 * 1000 * MS, BEGIN, false);
+	uint64_t at = ask(file, a, 3600 * 1000 * MS, BEGIN, false);
 
 	check(end_of(file, a, at, BEGIN + 7200 * 1000 * MS) == BEGIN + 3600 * 1000 * MS,
 	      "an hour that nobody looked at");
@@ -95,10 +103,10 @@ static void test_rotation(void)
 	int a = client_new(file, 0), b = client_new(file, 1), c = client_new(file, 2);
 	uint64_t end_a, end_b, end_c;
 
-	end_a = line_ask(file, a, 3 * MS, BEGIN, false);
-	end_b = line_ask(file, b, 5 * MS, BEGIN, false);
+	end_a = ask(file, a, 3 * MS, BEGIN, false);
+	end_b = ask(file, b, 5 * MS, BEGIN, false);
 	line_advance(file, BEGIN);
-	end_c = line_ask(file, c, 1 * MS, BEGIN + 3 * MS, false);
+	end_c = ask(file, c, 1 * MS, BEGIN + 3 * MS, false);
 	line_advance(file, BEGIN + 50 * MS);
 	/* In ms: b 0-2, being after client 0; a 2-4, as c is not ready; b 4-6, c 6-7, a 7-8, b 8-9
 	 */
@@ -118,13 +126,33 @@ static void test_estimate(void)
 	uint64_t at, early, end;
 	bool known;
 
-	line_ask(file, a, 100 * MS, BEGIN, false);
+	ask(file, a, 100 * MS, BEGIN, false);
 	line_advance(file, BEGIN);
-	at = line_ask(file, b, 5 * MS, BEGIN, false);
+	at = ask(file, b, 5 * MS, BEGIN, false);
 	early = line_end(file, b, at, &known);
 	end = end_of(file, b, at, BEGIN + 200 * MS);
 	check(!known && early == end,
 	      "line_end: with unchanged work, the earliest moment is the one");
+	free(file);
+}
+
+static void test_credit(void)
+{
+	struct state_file *file = file_new();
+	int a = client_new(file, 0);
+	uint64_t at = ask(file, a, MS / 2, BEGIN, true);
+	bool lost;
+
+	line_advance(file, BEGIN);
+	at = line_ask(file, a, MS / 2, BEGIN + MS / 2, false, &lost);
+	check(!lost && end_of(file, a, at, BEGIN + 3 * MS) == BEGIN + MS,
+	      "a turn that is kept serves what follows in time");
+	at = line_ask(file, a, MS / 4, BEGIN + MS + MS / 2, false, &lost);
+	check(lost && end_of(file, a, at, BEGIN + 3 * MS) == BEGIN + MS + 3 * MS / 4,
+	      "what follows later begins later");
+	at = line_ask(file, a, MS, BEGIN + 5 * MS, false, &lost);
+	check(lost && end_of(file, a, at, BEGIN + 7 * MS) == BEGIN + 6 * MS,
+	      "what follows after the turn begins a new one");
 	free(file);
 }
 
@@ -134,9 +162,9 @@ static void test_dead_and_stopped(void)
 	int dead = client_new(file, 0), stopped = client_new(file, 1), a = client_new(file, 2);
 	uint64_t at;
 
-	line_ask(file, dead, 100 * MS, BEGIN, true);
-	line_ask(file, stopped, 1 * MS, BEGIN, true);
-	at = line_ask(file, a, 20 * MS, BEGIN, false);
+	ask(file, dead, 100 * MS, BEGIN, true);
+	ask(file, stopped, 1 * MS, BEGIN, true);
+	at = ask(file, a, 20 * MS, BEGIN, false);
 	line_advance(file, BEGIN);
 	file->slots[0].life = FUTEX_OWNER_DIED;
 	/* At most one turn each was given to the two before. */
@@ -174,7 +202,7 @@ static void tenants_run(struct state_file *file, struct tenant *tenants, uint64_
 			}
 			if (now < t->wakes_at)
 				continue;
-			t->position = line_ask(file, t->client, job_ns, queued ? end : now, queued);
+			t->position = ask(file, t->client, job_ns, queued ? end : now, queued);
 			t->wakes_at = 0;
 		}
 	}
@@ -189,7 +217,7 @@ static void test_shares(uint64_t job_ns, bool queued, const char *what)
 
 	for (unsigned i = 0; i < CLIENTS_N; i++) {
 		tenants[i].client = client_new(file, i);
-		tenants[i].position = line_ask(file, tenants[i].client, job_ns, BEGIN, queued);
+		tenants[i].position = ask(file, tenants[i].client, job_ns, BEGIN, queued);
 	}
 	tenants_run(file, tenants, job_ns, queued, BEGIN + 10000 * MS);
 	for (unsigned i = 0; i < CLIENTS_N; i++) {
@@ -220,6 +248,7 @@ int main(void)
 	test_long_ago();
 	test_rotation();
 	test_estimate();
+	test_credit();
 	test_dead_and_stopped();
 	test_shares(1 * MS, true, "ten tenants, queued kernels of 1 ms: equal shares of 100 %");
 	test_shares(7 * MS, true, "ten tenants, queued kernels of 7 ms: equal shares of 100 %");
