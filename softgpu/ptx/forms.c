@@ -182,10 +182,10 @@ int words_add(struct words *words, const char *text, size_t len, struct ptx_insn
 	/* The copy of cp.async names two spaces: where to, where from. */
 	if (bit == W_SPACE && words->present & W_SPACE && words->info->words & W_SPACE2)
 		bit = W_SPACE2;
-	if (words->present & bit && bit != W_CACHE && bit != W_PROXY)
+	if (words->present & bit && !(bit & W_REPEATED))
 		return WORDS_E_TWICE;
 	words->present |= bit;
-	if (word->group < 32)
+	if (word->group < GROUP_SPACE)
 		insn->flags |= 1u << word->group;
 	if (!word->field || bit == W_SPACE2)
 		return 0;
@@ -201,7 +201,8 @@ int words_add(struct words *words, const char *text, size_t len, struct ptx_insn
 /* Groups of which one is enough. */
 static uint64_t need_left(uint64_t need, uint64_t present)
 {
-	static const uint64_t choices[] = { W_WRAPCLAMP, W_RND, W_HILO };
+	static const uint64_t choices[] = { W_WRAPCLAMP, W_RND, W_HILO, W_LD_ORDER,
+					   W_ST_ORDER };
 
 	for (size_t i = 0; i < ARRAY_SIZE(choices); i++) {
 		if ((need & choices[i]) == choices[i] && present & choices[i])

@@ -3,7 +3,7 @@
  * Mnemonics, the words after them, and which go together (ptx-ops.def, ptx-words.def).
  *
  * Words are sets: PTX lets modifiers come in any order. Each belongs to a group, a bit of a 64-bit
- * set; the groups up to bit 31 are the flags of ptx.h themselves. A word that means different
+ * set; the lower ones are the flags of ptx.h themselves. A word that means different
  * things ("and" of setp, of atom; "lo" of mul, of setp) is in several groups, and the mnemonic
  * tells which is meant, because none takes two of them.
  */
@@ -17,8 +17,8 @@
 #include "softgpu/ptx/ptx.h"
 
 enum word_group {
-	/* below 32: PTX_F_* */
-	GROUP_SPACE = 32,
+	/* below it: PTX_F_* */
+	GROUP_SPACE = 22,
 	GROUP_SPACE2,
 	GROUP_CMP,
 	GROUP_BOOL,
@@ -32,13 +32,22 @@ enum word_group {
 	GROUP_RX,   /* the other directions */
 	GROUP_RNA,
 	GROUP_RNDI, /* to an integer */
-	GROUP_ORDER,
+	GROUP_RELAXED,
+	GROUP_ACQUIRE,
+	GROUP_RELEASE,
+	GROUP_ACQ_REL,
+	GROUP_SC,
 	GROUP_VOLATILE,
 	GROUP_WEAK,
 	GROUP_MMIO,
 	GROUP_SCOPE,
 	GROUP_VEC,
-	GROUP_CACHE, /* hints, of no effect */
+	GROUP_CACHE,	/* hints, of no effect: of loads and stores, */
+	GROUP_CACHE_LD, /* of loads */
+	GROUP_CACHE_ST, /* of stores */
+	GROUP_LEVEL,	/* of a cache */
+	GROUP_POLICY,	/* .L2::cache_hint: an operand more */
+	GROUP_FRACTION,
 	GROUP_LO,
 	GROUP_HI,
 	GROUP_WIDE,
@@ -79,6 +88,8 @@ enum word_group {
 #define W_WRAPCLAMP (PTX_F_WRAP | PTX_F_CLAMP)
 #define W_RND	    (W(RN) | W(RX))
 #define W_HILO	    (W(LO) | W(HI))
+#define W_LD_ORDER  (W(RELAXED) | W(ACQUIRE))
+#define W_ST_ORDER  (W(RELAXED) | W(RELEASE))
 
 #define W_SPACE	   W(SPACE)
 #define W_SPACE2   W(SPACE2)
@@ -93,13 +104,15 @@ enum word_group {
 #define W_RN	   W(RN)
 #define W_RNA	   W(RNA)
 #define W_RNDI	   W(RNDI)
-#define W_ORDER	   W(ORDER)
 #define W_VOLATILE W(VOLATILE)
 #define W_WEAK	   W(WEAK)
 #define W_MMIO	   W(MMIO)
 #define W_SCOPE	   W(SCOPE)
 #define W_VEC	   W(VEC)
 #define W_CACHE	   W(CACHE)
+#define W_LEVEL	   W(LEVEL)
+#define W_POLICY   W(POLICY)
+#define W_FRACTION W(FRACTION)
 #define W_HI	   W(HI)
 #define W_WIDE	   W(WIDE)
 #define W_MODE	   W(MODE)
@@ -110,7 +123,12 @@ enum word_group {
 #define W_PROXY	   W(PROXY)
 #define W_IGNORED  W(IGNORED)
 #define W_OLD	   W(OLD)
-#define W_ATOM	   (W_ORDER | W_SCOPE | W_SPACE | W_CACHE)
+#define W_RED	   (W_ST_ORDER | W_SCOPE | W_SPACE | W_POLICY)
+#define W_ATOM	   (W_RED | W(ACQUIRE) | W(ACQ_REL))
+#define W_FENCE	   (W(ACQUIRE) | W(RELEASE) | W(ACQ_REL) | W(SC))
+
+/* What may be there twice: hints for two caches, proxies of two kinds. */
+#define W_REPEATED (W_CACHE | W(CACHE_LD) | W_PROXY)
 
 #define T(type)	 (1u << PTX_##type)
 #define T_I16	 (T(U16) | T(S16))
@@ -124,7 +142,6 @@ enum word_group {
 #define T_BITS	 (T(B16) | T(B32) | T(B64))
 #define T_LOGIC	 (T_BITS | T(PRED))
 #define T_SEL	 (T_BITS | T_INT | T(F32) | T(F64))
-#define T_CMP	 (T_SEL | T(F16) | T(BF16))
 #define T_CVT	 (T_INT | T(U8) | T(S8) | T(F16) | T(BF16) | T(F32) | T(F64) | T(TF32))
 #define T_MEM	 (T_SEL | T(B8) | T(U8) | T(S8) | T(B128))
 #define T_ADD	 (T_I32 | T(U64) | T(F32) | T(F64))

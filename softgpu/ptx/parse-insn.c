@@ -256,7 +256,7 @@ static void push_by_shape(struct parser *p, const char *shape)
 
 		if (*shape == '?') {
 			optional = true;
-		} else if (*shape == 'Q' && (!raw || !raw->pair)) {
+		} else if (*shape == 'q' || (*shape == 'Q' && (!raw || !raw->pair))) {
 			push_none(p);
 			p->insn.n_dst++;
 		} else if (!raw) {
@@ -266,7 +266,7 @@ static void push_by_shape(struct parser *p, const char *shape)
 				push_none(p);
 		} else if (raw->pair != (*shape == 'Q')) {
 			parse_fail(p, p->insn.line, "%s: has no second result", insn_name(p));
-		} else if (*shape == 'l') {
+		} else if (*shape == 'l' && p->words.present & W_POLICY) {
 			drop_policy(p, raw);
 			i++;
 		} else {

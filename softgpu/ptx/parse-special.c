@@ -228,12 +228,11 @@ static void parse_bar_red(struct parser *p)
 /* cp.async [to], [from], size [, size that is read] [, policy] */
 static void parse_copy(struct parser *p)
 {
-	bool policy = p->n_raws > 3 && p->raws[p->n_raws - 1].kind == RAW_REG &&
-		      ptx_type_bytes(p->raws[p->n_raws - 1].type) == 8;
+	bool policy = p->words.present & W_POLICY;
 	unsigned int n = p->n_raws - policy;
 	uint64_t bytes = n > 2 ? p->raws[2].op.imm : 0;
 
-	if (n < 3 || n > 4 || p->raws[0].kind != RAW_MEM || p->raws[1].kind != RAW_MEM ||
+	if (p->n_raws < 3 || n < 3 || n > 4 || p->raws[0].kind != RAW_MEM || p->raws[1].kind != RAW_MEM ||
 	    p->raws[2].kind != RAW_INT || (bytes != 4 && bytes != 8 && bytes != 16)) {
 		wrong_operands(p);
 		return;
@@ -340,8 +339,8 @@ static bool may_hold_space(const struct parser *p)
 	case PTX_OP_RED:
 		return space == PTX_SPACE_NONE || space == PTX_SPACE_GLOBAL ||
 		       space == PTX_SPACE_SHARED;
-	case PTX_OP_LD:
-		return !(p->insn.flags & PTX_F_NC) || space == PTX_SPACE_GLOBAL;
+	case PTX_OP_LD: return !(p->insn.flags & PTX_F_NC) || space == PTX_SPACE_GLOBAL;
+	case PTX_OP_LDU: return space == PTX_SPACE_NONE || space == PTX_SPACE_GLOBAL;
 	default: return true;
 	}
 }
@@ -349,11 +348,12 @@ static bool may_hold_space(const struct parser *p)
 static void check_memory(struct parser *p)
 {
 	unsigned int bytes = ptx_type_bytes(p->insn.type) * p->insn.vec;
+	unsigned int most = p->insn.op == PTX_OP_LDU || p->insn.type == PTX_B128 ? 16 : 32;
 
 	if (!may_hold_space(p))
 		parse_fail(p, p->insn.line, "%s: not in this state space", insn_name(p));
-	if (bytes > 32)
-		parse_fail(p, p->insn.line, "%s: at most 32 bytes at once", insn_name(p));
+	if (bytes > most)
+		parse_fail(p, p->insn.line, "%s: at most %u bytes at once", insn_name(p), most);
 	if (p->insn.op == PTX_OP_LDU)
 		p->insn.flags |= PTX_F_NC;
 	if (p->words.present & W_MMIO)
