@@ -11,6 +11,21 @@
 #include "softgpu/cuda/jit.h"
 #include "softgpu/engine/engine.h"
 
+/* A log without a size, or a size without a log, is no log. */
+static void log_begin(struct ptx_log *log)
+{
+	if (!log->text || !log->cap)
+		*log = (struct ptx_log){ 0 };
+	else
+		log->text[0] = '\0';
+}
+
+void jit_begin_plain(struct jit *jit)
+{
+	*jit = (struct jit){ .start_ns = engine_now_ns() };
+	jit->error = (struct ptx_log){ jit->own, sizeof(jit->own), 0 };
+}
+
 CUresult jit_begin(struct jit *jit, unsigned int n_options, const CUjit_option *options,
 		   void **values)
 {
@@ -44,15 +59,10 @@ CUresult jit_begin(struct jit *jit, unsigned int n_options, const CUjit_option *
 		}
 	}
 
-	/* A log without a size, or a size without a log, is no log. */
-	if (!jit->error.text || !jit->error.cap)
-		jit->error = (struct ptx_log){ 0 };
-	else
-		jit->error.text[0] = '\0';
-	if (!jit->info.text || !jit->info.cap)
-		jit->info = (struct ptx_log){ 0 };
-	else
-		jit->info.text[0] = '\0';
+	log_begin(&jit->error);
+	log_begin(&jit->info);
+	if (!jit->error.text && !jit->error_size)
+		jit->error = (struct ptx_log){ jit->own, sizeof(jit->own), 0 };
 	return CUDA_SUCCESS;
 }
 
@@ -63,6 +73,9 @@ void jit_end(struct jit *jit)
 		void *value;
 	} wall = { .value = NULL };
 
+	if (jit->error.len > jit->n_said)
+		driver_log("code is refused: %s", jit->error.text + jit->n_said);
+	jit->n_said = jit->error.len;
 	if (jit->error_size)
 		*jit->error_size = (void *)(uintptr_t)jit->error.len;
 	if (jit->info_size)

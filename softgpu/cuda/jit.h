@@ -13,11 +13,14 @@
 
 /**
  * struct jit - the options of one compilation
- * @error:	log of what is wrong; with no buffer if the program wants none
- * @info:	log of what was done
+ * @error:	log of what is wrong: the program's, or @own
+ * @own:	where the program wants no log; for standard error under SOFTGPU_LOG=1
+ * @info:	log of what was done; nothing is ever said in it
  */
 struct jit {
 	struct ptx_log error, info;
+	char own[1024];
+	size_t n_said; /* of the error log, on standard error */
 	uint64_t start_ns;
 	void **error_size, **info_size, **wall_time; /* where to tell them, or NULL */
 };
@@ -28,6 +31,9 @@ CUresult jit_begin(struct jit *jit, unsigned int n_options, const CUjit_option *
 
 /** jit_end() - tell the program the lengths of the logs and the time it took */
 void jit_end(struct jit *jit);
+
+/** jit_begin_plain() - for calls without options */
+void jit_begin_plain(struct jit *jit);
 
 /* Code without a place: parsed modules that are linked each time that a context gets them. */
 struct code {

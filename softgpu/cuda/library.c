@@ -143,14 +143,16 @@ static CUresult kernel_find(CUkernel handle, struct kernel **ret)
 static CUresult library_load(struct library *library, struct context *ctx, struct module **ret)
 {
 	struct library_module *entry;
-	struct jit jit = { 0 };
 	struct module *module;
+	struct jit jit;
 	CUresult r;
 
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	jit_begin_plain(&jit);
 	r = module_new(ctx, library->code, &jit, &module);
+	jit_end(&jit);
 	if (r != CUDA_SUCCESS) {
 		free(entry);
 		return r;

@@ -251,7 +251,7 @@ CALL(cuModuleLoad, CUmodule *ret, const char *path)
 	struct fatbin_reach reach;
 	struct fatbin_span file;
 	struct context *ctx;
-	struct jit jit = { 0 };
+	struct jit jit;
 	CUresult r;
 
 	r = context_current(&ctx);
@@ -263,7 +263,9 @@ CALL(cuModuleLoad, CUmodule *ret, const char *path)
 	if (r != CUDA_SUCCESS)
 		return r;
 	reach = fatbin_reach_span(&file);
+	jit_begin_plain(&jit);
 	r = module_load(ret, file.addr, &reach, &jit);
+	jit_end(&jit);
 	free((void *)file.addr);
 	return r;
 }
