@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs programs of the build under another kernel: QEMU, software emulation, an initramfs.
+
+The guest has nothing but busybox, the programs, their arguments that are files, and the
+libraries that they need, each at the path that it has here. Its init runs one after the
+other and says what each answered on the serial console.
+"""
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+INIT = """#!/bin/busybox sh
+/bin/busybox mkdir -p /proc /sys /dev /tmp /run /usr/bin /sbin
+/bin/busybox --install -s /bin
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mkdir -p /dev/shm /dev/pts
+mount -t tmpfs none /dev/shm
+mount -t tmpfs none /tmp
+mount -t tmpfs none /run
+mount -t bpf none /sys/fs/bpf
+mount -t tracefs none /sys/kernel/tracing
+mount -t cgroup2 none /sys/fs/cgroup
+ip link set lo up
+echo "@kernel $(uname -r) lockdown=$(cat /sys/kernel/security/lockdown 2>/dev/null)"
+export PATH=/bin:/usr/bin:/sbin HOME=/tmp
+{commands}
+echo "@end"
+poweroff -f
+"""
+
+COMMAND = """echo "@begin {name}"
+{environment} timeout -s KILL {seconds} {command} 2>&1
+echo "@result {name} $?"
+"""
+
+RESULT = re.compile(r"^@begin (\S+)\r?\n(.*?)^@result \1 (\d+)", re.M | re.S)
+
+
+def libraries_of(path):
+    out = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
+    return re.findall(r"(/\S+) \(0x", out)
+
+
+def put(root, path):
+    target = root / str(path).lstrip("/")
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+
+
+def make_initramfs(folder, commands, environment, seconds):
+    """commands: {name: [program, argument...]}; returns the path of the archive."""
+    root = folder / "root"
+    (root / "bin").mkdir(parents=True)
+    put(root, "/bin/busybox")
+    for command in commands.values():
+        for word in map(str, command):
+            if word.startswith("/") and pathlib.Path(word).is_file():
+                put(root, word)
+                for library in libraries_of(word):
+                    put(root, library)
+    env = " ".join(f"{key}={shlex.quote(value)}" for key, value in environment.items())
+    lines = [COMMAND.format(name=name, seconds=seconds, environment=env, command=shlex.join(map(str, command)))
+             for name, command in commands.items()]
+    init = root / "init"
+    init.write_text(INIT.replace("{commands}", "".join(lines)))
+    init.chmod(0o755)
+    archive = folder / "initramfs"
+    subprocess.run("find . | cpio --quiet -o -H newc | gzip -1", shell=True, cwd=root, check=True,
+                   stdout=archive.open("wb"))
+    return archive
+
+
+def boot(folder, kernel, commands, append="", environment=None, seconds=120, timeout=280):
+    """Boots and runs the commands; returns ({name: (exit status, output)}, the console's text)."""
+    archive = make_initramfs(folder, commands, environment or {}, seconds)
+    machine = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
+               "-nographic", "-no-reboot", "-nic", "none", "-kernel", kernel, "-initrd", str(archive),
+               "-append", f"console=ttyS0 quiet panic=-1 mitigations=off {append}"]
+    with subprocess.Popen(machine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as vm:
+        try:
+            console = vm.communicate(timeout=timeout)[0]
+        except subprocess.TimeoutExpired:
+            vm.kill()
+            console = vm.communicate()[0]
+    text = console.decode(errors="replace").replace("\r\n", "\n")
+    return {name: (int(status), out) for name, out, status in RESULT.findall(text)}, text
