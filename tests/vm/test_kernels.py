@@ -26,8 +26,11 @@ CANNOT = {"6.1": {"audit-thin-endbr-registers", "audit-thin-push-registers"}}
 
 
 def commands_of_suite():
-    out = subprocess.run(["meson", "introspect", "--tests", ROOT / "build"], capture_output=True, text=True, check=True)
-    return {test["name"]: test["cmd"] for test in json.loads(out.stdout) if test["name"] in TESTS}
+    """The commands of TESTS, with the build's files by their whole path."""
+    build = ROOT / "build"
+    out = subprocess.run(["meson", "introspect", "--tests", build], capture_output=True, text=True, check=True)
+    return {test["name"]: [str(build / word) if (build / word).is_file() else word for word in test["cmd"]]
+            for test in json.loads(out.stdout) if test["name"] in TESTS}
 
 
 @pytest.mark.parametrize("name", KERNELS)
