@@ -280,7 +280,7 @@ static void engine_free(struct engine *engine)
 {
 	if (!engine)
 		return;
-	holder_stop(engine);
+	holder_forget(engine);
 	watch_stop(engine);
 	attach_forget(engine, /* unpin= */ false);
 	ring_buffer__free(engine->events);
@@ -365,6 +365,8 @@ void engine_remove(struct engine *engine)
 		return;
 	attach_forget(engine, /* unpin= */ true);
 	links_drop(engine, /* ours= */ true);
+	/* Last, so that nobody waits for it any more. */
+	holder_stop(engine);
 	rmdir(engine->links_dir);
 	maps_unpin(engine);
 	snprintf(state_dir, sizeof(state_dir), "%s", engine->state_dir);

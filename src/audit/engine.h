@@ -8,7 +8,8 @@
  * engine_open() on the folder takes them over.
  *
  * One thread calls these functions. Holds and answers are carried out by a process of their own (the
- * holder), which engine_open() starts and engine_dispatch() restarts; a slow caller delays nobody.
+ * holder), which engine_open() starts and engine_dispatch() restarts; a slow caller delays nobody, and the
+ * caller's death ends no hold (a service manager must not kill it along with the daemon).
  *
  * Faults are negative errno; the positive answers are listed beside the functions.
  */
@@ -59,7 +60,7 @@ struct engine_options {
  */
 int engine_open(const struct engine_options *options, struct engine **ret);
 
-/** engine_close() - stop the holder and let go; probes and books stay pinned and go on */
+/** engine_close() - let go; probes, books and the holder stay and go on, for the next engine_open() to take over */
 void engine_close(struct engine *engine);
 
 /** engine_remove() - detach everything, remove the pins, close */

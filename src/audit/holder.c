@@ -11,6 +11,9 @@
  * stop a thread would run on into its call; for that short time the holder's death is the thread's
  * (PTRACE_O_EXITKILL).
  *
+ * It outlives the daemon: held threads stay held, and are let go in their turn, while there is none. The
+ * next engine's holder takes its place. Without an engine it ends when the pins are gone.
+ *
  * Nothing here waits for a single thread, and everything that is to be remembered about one is in its slot.
  */
 #include <assert.h>
@@ -36,7 +39,10 @@
 #define SWEEP_MS	100	/* look over all slots this often while any is in use */
 #define QUEUE_MS	5	/* and over the held ones this often */
 #define SLOT_PROBES	64	/* as the programs: a thread's slot stands among so many from its id on */
+#define DECIDED_MS	20	/* a thread that was let go has met its probe again by then */
+#define END_MS		1000
 #define WAKES_FD	3
+#define HOLDER_NAME	"cotenant-holder"
 #define STOPPED_FOR_GROUP(status) ((status) >> 16 == PTRACE_EVENT_STOP)
 
 struct holder {
@@ -44,8 +50,10 @@ struct holder {
 	struct ring_buffer *wakes;
 	int signal_fd;
 	pid_t parent;
-	uint32_t held[AUDIT_SLOTS];		/* slots in AUDIT_SLOT_HELD, oldest ticket first */
+	char pin[PATH_MAX + 16];		/* gone when the engine was removed */
+	uint32_t held[AUDIT_SLOTS];		/* slots that wait or were just let go, oldest ticket first */
 	size_t n_held;
+	uint64_t let_go_ns[AUDIT_SLOTS];	/* when a slot was released */
 	uint8_t let_go[AUDIT_SLOTS];		/* a signal came before the thread had stopped */
 	uint32_t queued[AUDIT_SLOTS];		/* ledgers whose n_queued is not 0 */
 	size_t n_queued;
@@ -84,7 +92,7 @@ static void queue_recount(struct holder *h)
 		const struct audit_slot *slot = &h->state->slots[h->held[i]];
 		uint32_t at = ledger_index(slot->tenant, slot->device);
 
-		if (slot->reason == AUDIT_REASON_NONE)
+		if (slot->reason == AUDIT_REASON_NONE || slot_state(slot) == AUDIT_SLOT_FREE)
 			continue;
 		if (books[at].n_queued++ == 0)
 			h->queued[h->n_queued++] = at;
@@ -96,30 +104,53 @@ static void queue_add(struct holder *h, uint32_t at)
 	uint64_t ticket = h->state->slots[at].ticket;
 	size_t i;
 
+	for (i = 0; i < h->n_held; i++)
+		if (h->held[i] == at)
+			return;
 	for (i = h->n_held++; i > 0 && h->state->slots[h->held[i - 1]].ticket > ticket; i--)
 		h->held[i] = h->held[i - 1];
 	h->held[i] = at;
 }
 
-/* Drop what is no longer held: released, or its thread was killed. */
+/*
+ * Whether a slot still has its place. One that was let go keeps it until it has been decided, so that
+ * those behind it do not take what it was let go for; but not for long, as it may be busy with a signal.
+ */
+static bool slot_is_queued(const struct holder *h, uint32_t at, uint64_t now)
+{
+	switch (slot_state(&h->state->slots[at])) {
+	case AUDIT_SLOT_HELD:
+		return true;
+	case AUDIT_SLOT_FREE:
+		return false;
+	default:
+		return now < h->let_go_ns[at] + DECIDED_MS * 1000000ULL;
+	}
+}
+
+/* Drop what has left the queue: it was decided, or its thread was killed. */
 static void queue_tidy(struct holder *h)
 {
+	uint64_t now = now_ns();
 	size_t kept = 0;
 
 	for (size_t i = 0; i < h->n_held; i++)
-		if (slot_state(&h->state->slots[h->held[i]]) == AUDIT_SLOT_HELD)
+		if (slot_is_queued(h, h->held[i], now))
 			h->held[kept++] = h->held[i];
 	h->n_held = kept;
 	queue_recount(h);
 }
 
 /* Let a held thread go, with a signal that it is to take. */
-static void slot_release(struct audit_slot *slot, int signal)
+static void slot_release(struct holder *h, uint32_t at, int signal)
 {
+	struct audit_slot *slot = &h->state->slots[at];
 	pid_t tid = slot->tid;
 
-	if (slot_change(slot, AUDIT_SLOT_HELD, AUDIT_SLOT_RELEASED))
-		ptrace(PTRACE_DETACH, tid, 0, signal);
+	if (!slot_change(slot, AUDIT_SLOT_HELD, AUDIT_SLOT_RELEASED))
+		return;
+	h->let_go_ns[at] = now_ns();
+	ptrace(PTRACE_DETACH, tid, 0, signal);
 }
 
 static bool slot_has_request(const struct holder *h, const struct audit_slot *slot)
@@ -166,13 +197,13 @@ static void queue_run(struct holder *h)
 		struct audit_slot *slot = &h->state->slots[h->held[i]];
 
 		if (now >= slot->deadline_ns && slot->reason != AUDIT_REASON_NONE) {
-			slot_release(slot, 0);
+			slot_release(h, h->held[i], 0);
 			continue;
 		}
 		if (slot_is_behind(slot, ahead, n_ahead))
 			continue;
 		if (slot_fits(h, slot))
-			slot_release(slot, 0);
+			slot_release(h, h->held[i], 0);
 		if (slot->reason != AUDIT_REASON_NONE)
 			ahead[n_ahead++] = ledger_index(slot->tenant, slot->device);
 	}
@@ -306,7 +337,7 @@ static void thread_stopped(struct holder *h, pid_t tid, int status)
 	if (state == AUDIT_SLOT_STOPPING)
 		thread_arrived(h, at, tid, signal);
 	else if (state == AUDIT_SLOT_HELD)
-		slot_release(&h->state->slots[at], signal);
+		slot_release(h, at, signal);
 	else
 		ptrace(PTRACE_DETACH, tid, 0, signal);
 }
@@ -331,7 +362,7 @@ static void signal_came(struct holder *h, uint32_t tgid, uint32_t tid)
 		struct audit_slot *slot = &h->state->slots[h->held[i]];
 
 		if (slot->tgid == tgid && (!tid || slot->tid == tid))
-			slot_release(slot, 0);
+			slot_release(h, h->held[i], 0);
 	}
 	for (uint32_t i = 0; tid && i < SLOT_PROBES; i++) {
 		uint32_t at = (tid + i) & (AUDIT_SLOTS - 1);
@@ -375,7 +406,7 @@ static void sweep(struct holder *h)
 	/* A signal may be among what was lost: let all go, they come back. */
 	h->wakes_lost = lost;
 	for (size_t i = 0; i < h->n_held; i++)
-		slot_release(&h->state->slots[h->held[i]], 0);
+		slot_release(h, h->held[i], 0);
 	queue_tidy(h);
 }
 
@@ -395,11 +426,13 @@ static void holder_loop(struct holder *h)
 	};
 	uint64_t next_sweep = 0;
 
-	while (getppid() == h->parent) {
+	for (;;) {
 		uint64_t now = now_ns();
 
 		h->state->control.heartbeat_ns = now;
 		if (now >= next_sweep) {
+			if (getppid() != h->parent && access(h->pin, F_OK))
+				return;
 			sweep(h);
 			next_sweep = now + SWEEP_MS * 1000000ULL;
 		}
@@ -420,40 +453,73 @@ static void raise_priority(void)
 	mlockall(MCL_CURRENT | MCL_FUTURE);
 }
 
-static int holder_set_up(struct holder *h, int wakes_fd)
+static bool is_holder(pid_t pid)
+{
+	char path[32], name[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (!fgets(name, sizeof(name), f))
+		name[0] = '\0';
+	fclose(f);
+	return strcmp(name, HOLDER_NAME "\n") == 0;
+}
+
+/* There is one reader of the wakes. The threads of the one before meet their probes and come to us. */
+static void holder_end(struct audit_state *state)
+{
+	pid_t before = state->control.holder;
+	struct pollfd fd = { .events = POLLIN };
+
+	if (!before || !is_holder(before))
+		return;
+	fd.fd = syscall(SYS_pidfd_open, before, 0);
+	kill(before, SIGKILL);
+	if (fd.fd < 0)
+		return;
+	poll(&fd, 1, END_MS);
+	close(fd.fd);
+}
+
+static int holder_set_up(struct holder *h)
 {
 	sigset_t mask;
 
-	for (size_t i = 0; i < ARRAY_SIZE(h->state->books); i++)
-		h->state->books[i].n_queued = 0;
-	h->wakes_lost = h->state->control.wakes_lost;
 	sigfillset(&mask);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGCHLD);
 	h->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
-	h->wakes = ring_buffer__new(wakes_fd, on_wake, h, NULL);
-	return h->signal_fd < 0 || !h->wakes ? -errno : 0;
+	raise_priority();
+	holder_end(h->state);
+	for (size_t i = 0; i < ARRAY_SIZE(h->state->books); i++)
+		h->state->books[i].n_queued = 0;
+	h->wakes_lost = h->state->control.wakes_lost;
+	h->wakes = ring_buffer__new(WAKES_FD, on_wake, h, NULL);
+	if (h->signal_fd < 0 || !h->wakes)
+		return -errno;
+	h->state->control.holder = getpid();
+	return 0;
 }
 
-static _Noreturn void holder_main(struct audit_state *state, int wakes_fd, pid_t parent)
+static _Noreturn void holder_main(const struct engine *engine, int wakes_fd, pid_t parent)
 {
 	static struct holder holder;
 
 	/* Nothing of the daemon's is to stay open here: its lock, its clients. */
 	if (dup2(wakes_fd, WAKES_FD) < 0 || close_range(WAKES_FD + 1, ~0U, 0))
 		_exit(1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "cotenant-holder");
+	prctl(PR_SET_NAME, HOLDER_NAME);
 	setsid();
 	signal(SIGCHLD, SIG_DFL);
-	holder.state = state;
+	holder.state = engine->state;
 	holder.parent = parent;
-	if (holder_set_up(&holder, WAKES_FD) == 0) {
-		raise_priority();
-		state->control.holder = getpid();
+	snprintf(holder.pin, sizeof(holder.pin), "%s/maps/state", engine->state_dir);
+	if (holder_set_up(&holder) == 0)
 		holder_loop(&holder);
-	}
 	_exit(1);
 }
 
@@ -467,12 +533,19 @@ int holder_start(struct engine *engine)
 	if (engine->holder < 0)
 		return -errno;
 	if (engine->holder == 0)
-		holder_main(engine->state, wakes_fd, parent);
+		holder_main(engine, wakes_fd, parent);
 	engine->holder_pidfd = syscall(SYS_pidfd_open, engine->holder, 0);
 	if (engine->holder_pidfd < 0)
 		return -errno;
 	event.data.fd = engine->holder_pidfd;
 	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->holder_pidfd, &event) ? -errno : 0;
+}
+
+void holder_forget(struct engine *engine)
+{
+	if (engine->holder_pidfd >= 0)
+		close(engine->holder_pidfd);
+	engine->holder_pidfd = -1;
 }
 
 void holder_stop(struct engine *engine)
@@ -481,8 +554,6 @@ void holder_stop(struct engine *engine)
 		return;
 	kill(engine->holder, SIGKILL);
 	waitpid(engine->holder, NULL, 0);
-	close(engine->holder_pidfd);
+	holder_forget(engine);
 	engine->holder = 0;
-	engine->holder_pidfd = -1;
-	engine->state->control.holder = 0;
 }

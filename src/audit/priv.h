@@ -83,7 +83,10 @@ void events_tell(struct engine *engine, enum audit_event_kind kind, uint32_t row
 
 /** holder_start() - fork the holder process. Return: 0 or a fault */
 int holder_start(struct engine *engine);
+/** holder_stop() - end it; who is held meets the probe again */
 void holder_stop(struct engine *engine);
+/** holder_forget() - leave it alone until the next engine's takes its place */
+void holder_forget(struct engine *engine);
 
 /** watch_stop() - attach new copies no longer */
 void watch_stop(struct engine *engine);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -12,6 +13,7 @@
 
 static struct bench *current;
 static pid_t bench_pid;
+pid_t bench_child;
 struct fake *fakes;
 static void *fake_library;
 
@@ -86,10 +88,34 @@ void bench_close(struct bench *b)
 	current = NULL;
 }
 
+void bench_leave(struct bench *b)
+{
+	engine_close(b->engine);
+	b->engine = NULL;
+}
+
+void bench_return(struct bench *b)
+{
+	struct engine_options options = { .state_dir = b->state_dir };
+	int r = engine_open(&options, &b->engine);
+
+	if (r < 0)
+		fprintf(stderr, "engine_open: %s\n", strerror(-r));
+	assert(r == 0);
+	engine_on_event(b->engine, on_event, b);
+}
+
 void bench_abort(void)
 {
-	if (current && getpid() == bench_pid)
+	if (current && getpid() == bench_pid) {
+		if (bench_child) {
+			kill(bench_child, SIGKILL);
+			waitpid(bench_child, NULL, 0);
+		}
+		if (!current->engine)
+			bench_return(current);
 		bench_close(current);
+	}
 	_exit(1);
 }
 
@@ -194,9 +220,12 @@ pid_t tenant_fork(struct bench *b, int (*fn)(void *), void *userdata)
 	assert(pid >= 0);
 	if (pid == 0) {
 		current = NULL;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(go[1]);
 		if (read(go[0], &byte, 1) != 1)
 			_exit(98);
+		/* The engine's lock and maps are not the tenant's. */
+		close_range(3, ~0U, 0);
 		_exit(fn(userdata));
 	}
 	close(go[0]);

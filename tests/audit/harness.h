@@ -51,6 +51,11 @@ struct bench {
 void bench_open(struct bench *b, enum engine_rung rung, uint64_t total_bytes);
 /** bench_close() - take everything off */
 void bench_close(struct bench *b);
+/** bench_leave(), bench_return() - let go of the engine so that another process can have it, and take it back */
+void bench_leave(struct bench *b);
+void bench_return(struct bench *b);
+/* Killed when the test fails: a child that has the engine. */
+extern pid_t bench_child;
 /** bench_abort() - the same for a test that has failed; does not return */
 _Noreturn void bench_abort(void);
 /** bench_limit() - memory.max of the tenant, and how long it holds */

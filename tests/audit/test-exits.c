@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * However a tenant ends, its charge is gone within 100 ms: killed at random instants in the middle of
+ * calls, held or not; threads that end while the process lives; exec.
+ */
+#include "harness.h"
+
+#include <sys/wait.h>
+
+#define KILLS	 60
+#define LIMIT_NS (100 * MILLISECOND)
+
+static void *allocate_forever(void *arg)
+{
+	for (;;) {
+		unsigned long address = 0;
+
+		if (CUDA("cuMemAlloc_v2", &address, MIB) == 0 && address % 3 == 0)
+			CUDA("cuMemFree_v2", address);
+	}
+	return arg;
+}
+
+static int tenant(void *userdata)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, allocate_forever, NULL);
+	allocate_forever(NULL);
+	return 0;
+}
+
+static uint64_t whole_device(struct bench *b)
+{
+	struct ledger ledger;
+
+	CHECK(engine_book(b->engine, 0, 0, &ledger) == 0);
+	return ledger.current;
+}
+
+/* Time until the books are empty after a death. */
+static uint64_t empty_after(struct bench *b)
+{
+	uint64_t begin = clock_ns();
+
+	while ((bench_current(b) || whole_device(b)) && clock_ns() - begin < 2000 * MILLISECOND)
+		usleep(100);
+	return clock_ns() - begin;
+}
+
+static void case_kills(struct bench *b, uint64_t wait_ns, const char *how)
+{
+	uint64_t worst = 0;
+
+	bench_limit(b, 64 * MIB, wait_ns);
+	srandom(1);
+	for (int i = 0; i < KILLS; i++) {
+		pid_t pid = tenant_fork(b, tenant, NULL);
+		uint64_t took;
+
+		usleep(random() % 20000);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		took = empty_after(b);
+		CHECK(took < LIMIT_NS, "%lu us after the death %llu bytes are left", took / 1000,
+		      (unsigned long long)bench_current(b));
+		worst = took > worst ? took : worst;
+	}
+	bench_pump(b, 5);
+	printf("ok 'exits: %d tenants killed at random instants, %s: books empty within %lu us'\n", KILLS, how,
+	       worst / 1000);
+}
+
+static int run_exec(void *userdata)
+{
+	unsigned long address;
+
+	if (CUDA("cuMemAlloc_v2", &address, 32 * MIB))
+		return 1;
+	execl("/bin/sleep", "sleep", "10", NULL);
+	return 2;
+}
+
+static void case_exec(struct bench *b)
+{
+	pid_t pid = tenant_fork(b, run_exec, NULL);
+
+	for (int i = 0; i < 100 && bench_current(b) == 0; i++)
+		usleep(1000);
+	CHECK(empty_after(b) < LIMIT_NS * 5, "the process lives on with other code and has nothing");
+	CHECK(kill(pid, 0) == 0);
+	kill(pid, SIGKILL);
+	tenant_wait(b, pid);
+	printf("ok 'exits: exec clears what the process had'\n");
+}
+
+static void *allocate_once(void *arg)
+{
+	unsigned long address;
+
+	CUDA("cuMemAlloc_v2", &address, MIB);
+	return arg;
+}
+
+static int threads_end(void *userdata)
+{
+	pthread_t thread;
+	unsigned long address;
+
+	for (int i = 0; i < 8; i++) {
+		pthread_create(&thread, NULL, allocate_once, NULL);
+		pthread_join(thread, NULL);
+	}
+	/* What the threads allocated is the process'. */
+	return CUDA("cuMemAlloc_v2", &address, 57 * MIB) == OUT_OF_MEMORY &&
+	       CUDA("cuMemAlloc_v2", &address, 56 * MIB) == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b;
+
+	bench_open(&b, ENGINE_RUNG_AUTO, 4096 * MIB);
+	fake_open(&b, argv[1]);
+	case_kills(&b, 0, "while refused");
+	case_kills(&b, 60000 * MILLISECOND, "while held");
+	case_exec(&b);
+	bench_limit(&b, 64 * MIB, 0);
+	CHECK(tenant_wait(&b, tenant_fork(&b, threads_end, NULL)) == 0);
+	CHECK(empty_after(&b) < LIMIT_NS);
+	printf("ok 'exits: a thread's end takes nothing off its process'\n");
+	bench_close(&b);
+	return 0;
+}

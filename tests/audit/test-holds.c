@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Held calls: signals take effect at once, calls come free in the order in which they came, time runs out,
+ * and waiting costs no CPU.
+ */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define WAIT_NS (20000 * MILLISECOND)
+
+/* What a tenant tells the test. */
+struct told {
+	volatile unsigned long asked;		/* bytes it asks for now */
+	volatile unsigned long order;		/* which of all it was to come free */
+	volatile unsigned long handled;		/* signals that its handler took */
+	volatile long code;
+	volatile unsigned long cpu_us;
+	volatile int done;
+};
+
+static struct told *told;
+static volatile unsigned long *next_order;
+
+static void on_signal(int signal)
+{
+	told[0].handled++;
+}
+
+static unsigned long cpu_us(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_utime.tv_sec * 1000000UL + usage.ru_utime.tv_usec + usage.ru_stime.tv_sec * 1000000UL +
+	       usage.ru_stime.tv_usec;
+}
+
+/* Ask for told->asked bytes, and tell what came of it. */
+static int ask(void *userdata)
+{
+	struct told *me = userdata;
+	unsigned long address = 0, before;
+
+	signal(SIGUSR1, on_signal);
+	before = cpu_us();
+	me->code = CUDA("cuMemAlloc_v2", &address, me->asked);
+	me->cpu_us = cpu_us() - before;
+	me->order = __atomic_add_fetch(next_order, 1, __ATOMIC_SEQ_CST);
+	me->done = 1;
+	/* Keep it, until told to end. */
+	while (me->done == 1)
+		usleep(1000);
+	return me->code;
+}
+
+static int count_held(const struct audit_slot *slot, void *userdata)
+{
+	(*(int *)userdata)++;
+	return 0;
+}
+
+static int n_held(struct bench *b)
+{
+	int n = 0;
+
+	engine_each_held(b->engine, count_held, &n);
+	return n;
+}
+
+static bool wait_until_held(struct bench *b, int n)
+{
+	for (int i = 0; i < 500 && n_held(b) != n; i++)
+		bench_pump(b, 2);
+	return n_held(b) == n;
+}
+
+static bool wait_until(struct bench *b, volatile int *what)
+{
+	for (int i = 0; i < 500 && !*what; i++)
+		bench_pump(b, 2);
+	return *what;
+}
+
+static pid_t start(struct bench *b, struct told *who, unsigned long bytes)
+{
+	memset(who, 0, sizeof(*who));
+	who->asked = bytes;
+	return tenant_fork(b, ask, who);
+}
+
+static int finish(struct bench *b, struct told *who, pid_t pid)
+{
+	who->done = 2;
+	return tenant_wait(b, pid);
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], state = '?';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%*d %*s %c", &state) != 1)
+		state = '?';
+	if (f)
+		fclose(f);
+	return state;
+}
+
+static void case_order(struct bench *b)
+{
+	pid_t first = start(b, &told[0], 600 * MIB), large, small;
+
+	CHECK(wait_until(b, &told[0].done) && told[0].code == 0);
+	large = start(b, &told[1], 800 * MIB);
+	CHECK(wait_until_held(b, 1));
+	bench_pump(b, 10);
+	CHECK(b->n_events[AUDIT_EVENT_INSUFFICIENT] == 1);
+	small = start(b, &told[2], 100 * MIB);
+	CHECK(wait_until_held(b, 2), "a small ask went before a large one that waits");
+	CHECK(finish(b, &told[0], first) == 0);
+	CHECK(wait_until(b, &told[1].done) && wait_until(b, &told[2].done));
+	CHECK(told[1].code == 0 && told[2].code == 0 && told[1].order < told[2].order);
+	bench_pump(b, 10);
+	CHECK(b->n_events[AUDIT_EVENT_ADMITTED] == 2);
+	CHECK(told[1].cpu_us < 20000, "waiting cost %lu us", told[1].cpu_us);
+	CHECK(finish(b, &told[1], large) == 0 && finish(b, &told[2], small) == 0);
+	CHECK(bench_current(b) == 0);
+	printf("ok 'holds: first come, first served; a small ask does not starve a large one'\n");
+}
+
+/* One process has 600 MiB, another wants 500 and is held. */
+static pid_t hold_one(struct bench *b, pid_t *ret_owner)
+{
+	pid_t held;
+
+	*ret_owner = start(b, &told[1], 600 * MIB);
+	CHECK(wait_until(b, &told[1].done) && told[1].code == 0);
+	held = start(b, &told[0], 500 * MIB);
+	CHECK(wait_until_held(b, 1));
+	return held;
+}
+
+static void case_sigterm(struct bench *b)
+{
+	pid_t owner, held = hold_one(b, &owner);
+	uint64_t begin = clock_ns(), took;
+	int status;
+
+	kill(held, SIGTERM);
+	while (waitpid(held, &status, WNOHANG) == 0 && clock_ns() - begin < 5000 * MILLISECOND)
+		usleep(100);
+	took = clock_ns() - begin;
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	CHECK(took < 500 * MILLISECOND);
+	CHECK(wait_until_held(b, 0));
+	CHECK(finish(b, &told[1], owner) == 0);
+	printf("ok 'holds: SIGTERM ends a held process (%lu us)'\n", took / 1000);
+}
+
+static void case_handler_and_stop(struct bench *b)
+{
+	pid_t owner, held = hold_one(b, &owner);
+	uint64_t begin = clock_ns(), took;
+
+	kill(held, SIGUSR1);
+	while (!told[0].handled && clock_ns() - begin < 5000 * MILLISECOND)
+		usleep(100);
+	took = clock_ns() - begin;
+	CHECK(told[0].handled == 1 && !told[0].done && took < 500 * MILLISECOND);
+	CHECK(wait_until_held(b, 1), "the call goes on waiting after the handler");
+	printf("ok 'holds: a handler runs during a hold (%lu us), and the call waits on'\n", took / 1000);
+
+	kill(held, SIGSTOP);
+	for (begin = clock_ns(); state_of(held) != 'T' && clock_ns() - begin < 5000 * MILLISECOND;)
+		usleep(100);
+	took = clock_ns() - begin;
+	CHECK(state_of(held) == 'T');
+	kill(held, SIGCONT);
+	CHECK(wait_until_held(b, 1), "state %c", state_of(held));
+	CHECK(finish(b, &told[1], owner) == 0);
+	CHECK(wait_until(b, &told[0].done) && told[0].code == 0);
+	CHECK(finish(b, &told[0], held) == 0);
+	printf("ok 'holds: SIGSTOP stops a held process (%lu us), SIGCONT brings it back'\n", took / 1000);
+}
+
+static void case_refuse(struct bench *b)
+{
+	pid_t owner, held = hold_one(b, &owner);
+	uint64_t begin = clock_ns();
+
+	bench_limit(b, 1000 * MIB, 300 * MILLISECOND);
+	CHECK(finish(b, &told[1], owner) == 0);
+	CHECK(wait_until(b, &told[0].done) && told[0].code == 0);
+	CHECK(finish(b, &told[0], held) == 0);
+
+	held = hold_one(b, &owner);
+	CHECK(wait_until(b, &told[0].done) && told[0].code == OUT_OF_MEMORY);
+	CHECK(finish(b, &told[0], held) == OUT_OF_MEMORY && finish(b, &told[1], owner) == 0);
+	CHECK(clock_ns() - begin > 300 * MILLISECOND);
+	bench_limit(b, 1000 * MIB, WAIT_NS);
+	printf("ok 'holds: an ask that waited in vain is answered out-of-memory'\n");
+
+	held = start(b, &told[0], 1001 * MIB);
+	CHECK(wait_until(b, &told[0].done) && told[0].code == OUT_OF_MEMORY);
+	CHECK(finish(b, &told[0], held) == OUT_OF_MEMORY);
+	printf("ok 'holds: an ask that could never fit is answered at once'\n");
+}
+
+static void case_limit_raised(struct bench *b)
+{
+	pid_t owner, held = hold_one(b, &owner);
+
+	bench_limit(b, 1200 * MIB, WAIT_NS);
+	CHECK(wait_until(b, &told[0].done) && told[0].code == 0);
+	CHECK(finish(b, &told[0], held) == 0 && finish(b, &told[1], owner) == 0);
+	bench_limit(b, 1000 * MIB, WAIT_NS);
+	printf("ok 'holds: a raised limit lets a held call go'\n");
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b;
+
+	bench_open(&b, ENGINE_RUNG_AUTO, 4096 * MIB);
+	bench_limit(&b, 1000 * MIB, WAIT_NS);
+	fake_open(&b, argv[1]);
+	told = shared_memory(sizeof(*told) * 4);
+	next_order = shared_memory(sizeof(*next_order));
+	case_order(&b);
+	case_sigterm(&b);
+	case_handler_and_stop(&b);
+	case_refuse(&b);
+	case_limit_raised(&b);
+	CHECK(bench_current(&b) == 0 && b.n_events[AUDIT_EVENT_RAN] == 0);
+	bench_close(&b);
+	return 0;
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The engine's process is killed with threads held and under load, and a new one takes over: every held
+ * call is decided afresh, none has run unaudited, the books are right and nobody is left held.
+ */
+#include "harness.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define HELD	16
+#define LOADS	2
+#define WAIT_NS (30000 * MILLISECOND)
+#define RESTARTS 4
+
+struct shared {
+	char state_dir[64];
+	volatile int ready;		/* generation of the engine that is open now */
+	volatile int command;		/* 1: raise the limit, 2: end */
+	volatile int held;
+	uint64_t current;
+	volatile int answered;
+	volatile int stop;
+	volatile unsigned long ran_over;
+};
+
+static struct shared *shared;
+
+static int count_held(const struct audit_slot *slot, void *userdata)
+{
+	(*(int *)userdata)++;
+	return 0;
+}
+
+static uint64_t current_bytes(struct engine *engine, uint32_t tenant)
+{
+	struct ledger ledger = {};
+
+	engine_book(engine, tenant, 0, &ledger);
+	return ledger.current;
+}
+
+static void on_event(const struct audit_event *event, const char *text, void *userdata)
+{
+	if (event->kind == AUDIT_EVENT_FAILED_KILL || event->kind == AUDIT_EVENT_RAN)
+		fprintf(stderr, "event %u for thread %u of %u\n", event->kind, event->tid, event->tgid);
+}
+
+/* The life of one daemon. It is killed, not asked. */
+static int daemon_main(int generation)
+{
+	struct engine_options options = { .state_dir = shared->state_dir, .failure_wait_ns = 10000 * MILLISECOND };
+	struct engine_limits more = { .max_bytes = 4096 * MIB };
+	struct engine *engine;
+	uint32_t tenant;
+	int held;
+	int r;
+
+	while ((r = engine_open(&options, &engine)) == -EBUSY)
+		usleep(10000);
+	if (r || engine_tenant_find(engine, "tenant", &tenant)) {
+		fprintf(stderr, "generation %d does not open: %s\n", generation, strerror(-r));
+		return 1;
+	}
+	engine_on_event(engine, on_event, NULL);
+	shared->ready = generation;
+	for (;;) {
+		engine_dispatch(engine);
+		if (shared->command == 1)
+			engine_tenant_limit(engine, tenant, 0, &more);
+		held = 0;
+		engine_each_held(engine, count_held, &held);
+		shared->held = held;
+		shared->current = current_bytes(engine, tenant);
+		usleep(2000);
+	}
+}
+
+static pid_t daemon_start(int generation)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(daemon_main(generation));
+	}
+	for (int i = 0; i < 5000 && shared->ready != generation; i++)
+		usleep(1000);
+	bench_child = pid;
+	CHECK(shared->ready == generation, "the new engine does not come up");
+	return pid;
+}
+
+static void *ask(void *arg)
+{
+	unsigned long address = 0;
+
+	if (CUDA("cuMemAlloc_v2", &address, 100 * MIB) == 0) {
+		__atomic_add_fetch(&shared->answered, 1, __ATOMIC_SEQ_CST);
+		if (shared->command == 0)
+			__atomic_add_fetch(&shared->ran_over, 1, __ATOMIC_SEQ_CST);
+	}
+	return arg;
+}
+
+/* Sixteen threads wait for memory. */
+static int tenant_held(void *userdata)
+{
+	pthread_t threads[HELD];
+	unsigned long address;
+
+	if (CUDA("cuMemAlloc_v2", &address, 60 * MIB))
+		return 1;
+	for (int i = 0; i < HELD; i++)
+		pthread_create(&threads[i], NULL, ask, NULL);
+	for (int i = 0; i < HELD; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+
+/* Allocates and frees all the time, within the limit. */
+static int tenant_load(void *userdata)
+{
+	while (!shared->stop) {
+		unsigned long address = 0;
+
+		if (CUDA("cuMemAlloc_v2", &address, 4 * MIB) == 0)
+			CUDA("cuMemFree_v2", address);
+	}
+	return 0;
+}
+
+static bool wait_for_held(int n)
+{
+	for (int i = 0; i < 4000 && shared->held != n; i++)
+		usleep(1000);
+	return shared->held == n;
+}
+
+int main(int argc, char **argv)
+{
+	pid_t daemon, held, loads[LOADS];
+	struct bench b;
+	int code;
+
+	bench_open(&b, ENGINE_RUNG_AUTO, 8192 * MIB);
+	bench_limit(&b, 150 * MIB, WAIT_NS);
+	fake_open(&b, argv[1]);
+	shared = shared_memory(sizeof(*shared));
+	snprintf(shared->state_dir, sizeof(shared->state_dir), "%s", b.state_dir);
+	held = tenant_fork(&b, tenant_held, NULL);
+	CHECK(engine_tenant_new(b.engine, "working", &b.tenant) == 0);
+	for (int i = 0; i < LOADS; i++)
+		loads[i] = tenant_fork(&b, tenant_load, NULL);
+	bench_leave(&b);
+
+	for (int i = 1; i <= RESTARTS; i++) {
+		daemon = daemon_start(i);
+		CHECK(wait_for_held(HELD), "generation %d: %d are held", i, shared->held);
+		CHECK(shared->answered == 0);
+		kill(daemon, SIGKILL);
+		waitpid(daemon, NULL, 0);
+		usleep(200000);
+		CHECK(shared->answered == 0 && shared->ran_over == 0);
+	}
+	daemon = daemon_start(RESTARTS + 1);
+	CHECK(wait_for_held(HELD));
+	shared->command = 1;
+	for (int i = 0; i < 5000 && shared->answered != HELD; i++)
+		usleep(1000);
+	CHECK(shared->answered == HELD && shared->ran_over == 0, "%d came free", shared->answered);
+	shared->stop = 1;
+	waitpid(held, &code, 0);
+	CHECK(WIFEXITED(code) && WEXITSTATUS(code) == 0);
+	for (int i = 0; i < LOADS; i++) {
+		waitpid(loads[i], &code, 0);
+		CHECK(WIFEXITED(code) && WEXITSTATUS(code) == 0, "a loading tenant was harmed: %x", code);
+	}
+	for (int i = 0; i < 200 && shared->current; i++)
+		usleep(1000);
+	CHECK(shared->current == 0, "%lu bytes are left", shared->current);
+	kill(daemon, SIGKILL);
+	waitpid(daemon, NULL, 0);
+	bench_return(&b);
+	bench_close(&b);
+	printf("ok 'restart: %d times killed with %d threads held and others working: all decided afresh'\n",
+	       RESTARTS, HELD);
+	return 0;
+}
