@@ -13,12 +13,14 @@
 
 /*
  * Address space for each byte of a device: so much that freed memory between live one is never
- * the reason why an allocation does not find a place.
+ * the reason why an allocation does not find a place. A process that may not have that much
+ * (ulimit -v, ulimit -f) has less, down to SECTION_LEAST.
  */
 #define SECTION_FACTOR 4
 #define SECTION_MIN    (16ULL << 30)
 #define SECTION_LOW    (512ULL << 20)
 #define SECTION_HOST   (1ULL << 40)
+#define SECTION_LEAST  (64ULL << 20)
 
 /* What a context keeps of memory: a list, under memory_lock. */
 struct memory_set {
@@ -104,8 +106,9 @@ static struct vram *vram_make(struct vram *_Atomic *at, enum vram_kind kind, str
 	snprintf(name, sizeof(name), MEMORY_FILE "-%d", device ? (int)device->index : -1);
 	pthread_mutex_lock(&vrams_lock);
 	vram = *at;
-	if (!vram && vram_new(kind, name, size, &charge, &vram) == 0)
-		atomic_store_explicit(at, vram, memory_order_release);
+	for (; !vram && size >= SECTION_LEAST; size /= 2)
+		if (vram_new(kind, name, size, &charge, &vram) == 0)
+			atomic_store_explicit(at, vram, memory_order_release);
 	pthread_mutex_unlock(&vrams_lock);
 
 	return vram;

@@ -45,8 +45,7 @@ struct heap {
 /** heap_done() - once every chunk has been freed */
 void heap_done(struct heap *heap);
 
-/** heap_add() - let it hand out @n units from @start, apart from what it has. Return: 0 or -ENOMEM.
- */
+/** heap_add() - let it hand out @n units from @start, too. Return: 0 or -ENOMEM. */
 int heap_add(struct heap *heap, uint64_t start, uint64_t n);
 
 /** heap_alloc() - take @n units. Return: 0, HEAP_E_FULL or -ENOMEM. */

@@ -20,8 +20,7 @@ enum section_flags {
 int section_reserve(uint64_t hint, uint64_t size, uint64_t align, enum section_flags flags,
 		    uint64_t *ret);
 
-/** section_map() - back a part of a section with a part of a file. Return: 0 or a negative errno.
- */
+/** section_map() - back a part of it with a part of a file. Return: 0 or a negative errno. */
 int section_map(uint64_t addr, uint64_t size, int fd, uint64_t offset, bool accessible);
 
 /** section_unmap() - back to address space only. Return: 0 or a negative errno. */

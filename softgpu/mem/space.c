@@ -33,8 +33,7 @@ uint8_t space_blocks[SPACE_N_BLOCKS];
 static uintptr_t *leaves[SPACE_N_BLOCKS / LEAF_SIZE];
 static pthread_mutex_t leaves_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Registered memory, by address. The lock guards all three, and the partial bits in space_blocks.
- */
+/* Registered memory, by address. The lock guards it and the partial bits in space_blocks. */
 static pthread_rwlock_t registered_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct space_range **registered;
 static size_t n_registered, registered_room;

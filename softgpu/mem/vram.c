@@ -63,14 +63,22 @@ static uint64_t block_addr(const struct vram *vram, uint64_t block)
 
 /* Pages */
 
+/* Asking is cheap; dropping what is not there walks the page tables: 40 us for 64 MiB. */
+static bool pages_exist(const struct vram *vram, uint64_t offset, uint64_t size)
+{
+	off_t data = lseek(vram->fd, offset, SEEK_DATA);
+
+	return data >= 0 && (uint64_t)data < offset + size;
+}
+
+/* Should it fail, the pages stay with the host, which is no error of the program's. */
 static void pages_drop(struct vram *vram, uint64_t block, uint64_t n)
 {
 	uint64_t offset = block << SPACE_BLOCK_SHIFT, size = n << SPACE_BLOCK_SHIFT;
 
-	/* Should either fail, the pages stay with the host, which is no error of the program's. */
 	if (vram->kind == VRAM_HOST)
 		(void)madvise((void *)block_addr(vram, block), size, MADV_DONTNEED);
-	else
+	else if (pages_exist(vram, offset, size))
 		(void)fallocate(vram->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size);
 }
 
