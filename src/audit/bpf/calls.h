@@ -205,6 +205,20 @@ static noinline int context_popped(struct thread *t)
 	return context_look_up_device(t);
 }
 
+/*
+ * What a context was taken to cost is overhead from now on: the device soon tells how much it really is,
+ * and the books are settled by that, also when the context ends.
+ */
+static noinline int context_cost_is_overhead(struct thread *t)
+{
+	struct audit_process *p = PROCESS(t->process);
+	__u64 bytes = bytes_take(USE(p, t->call_device), t->reserved);
+
+	__sync_fetch_and_add(&p->overhead[t->call_device & (LEDGER_DEVICES - 1)], bytes);
+	__sync_fetch_and_add(&p->n_changes, 1);
+	return event_send(AUDIT_EVENT_SETTLE, t, p->chain.tenants[0], AUDIT_REASON_NONE, 0);
+}
+
 static noinline int context_begins(struct thread *t, __u64 context)
 {
 	struct object *o = object_find(t, OBJECT_CONTEXT, context);
@@ -213,11 +227,9 @@ static noinline int context_begins(struct thread *t, __u64 context)
 		__sync_fetch_and_add(&o->counts, COUNT_REFERENCE);
 		return 0;
 	}
-	o = object_new(t, OBJECT_CONTEXT, context, 0);
-	if (o)
-		o->parent = t->reserved;
+	object_new(t, OBJECT_CONTEXT, context, 0);
 	__sync_fetch_and_add(&PROCESS(t->process)->n_contexts[t->call_device & (LEDGER_DEVICES - 1)], 1);
-	return 0;
+	return context_cost_is_overhead(t);
 }
 
 static noinline int context_ends(struct thread *t, __u64 context)
@@ -225,7 +237,8 @@ static noinline int context_ends(struct thread *t, __u64 context)
 	if (!object_take(t, OBJECT_CONTEXT, context))
 		return 0;
 	__sync_fetch_and_sub(&PROCESS(t->process)->n_contexts[t->object.device & (LEDGER_DEVICES - 1)], 1);
-	return charge_drop(t->process, t->object.device, t->object.size + t->object.parent);
+	charge_drop(t->process, t->object.device, t->object.size);
+	return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE, 0);
 }
 
 /* Primary contexts are found by their device: the context is remembered under the ordinal, too. */
