@@ -48,10 +48,12 @@ static void attach_in(struct engine *engine, const char *dir)
 	}
 }
 
-void libraries_attach_system(struct engine *engine)
+void libraries_attach_system(struct engine *engine, const char *nvml_dir)
 {
 	size_t i;
 
+	if (*nvml_dir)
+		attach_in(engine, nvml_dir);
 	for (i = 0; i < ARRAY_SIZE(system_dirs); i++)
 		attach_in(engine, system_dirs[i]);
 }

@@ -13,8 +13,9 @@
 
 /**
  * libraries_attach_system() - the copies in the folders that the loader always looks into
+ * @nvml_dir:	and beside the library that tells about the devices; may be ""
  */
-void libraries_attach_system(struct engine *engine);
+void libraries_attach_system(struct engine *engine, const char *nvml_dir);
 
 /**
  * libraries_attach_for() - the copies that a process' LD_LIBRARY_PATH leads to

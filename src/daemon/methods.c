@@ -139,13 +139,14 @@ static json_t *device_json(struct daemon *d, unsigned i)
 	bool booked = d->engine && engine_book(d->engine, 0, i, &all) == 0;
 	bool measured = d->gpu->ops->utilization(d->gpu, i, &percent) == 0;
 
-	return json_pack("{s:i, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:o}", "gpu", (int)i, "UUID",
+	return json_pack("{s:i, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "gpu", (int)i, "UUID",
 			 g->uuid, "name", g->name, "memory.total", (json_int_t)g->total_bytes,
 			 "memory.reserve", (json_int_t)daemon_reserve(d, i), "memory.used",
 			 known_or_null(asked, m.used_bytes), "memory.free",
 			 known_or_null(asked, m.free_bytes), "memory.charged",
 			 known_or_null(booked, all.current), "memory.unowned",
-			 (json_int_t)d->unowned_bytes[i], "utilization",
+			 (json_int_t)d->unowned_bytes[i], "memory.context",
+			 known_or_null(d->context_bytes[i] > 0, d->context_bytes[i]), "utilization",
 			 known_or_null(measured, percent));
 }
 

@@ -81,16 +81,17 @@ static const struct gpu_process *find_running(const struct gpu_process *list, si
 /*
  * The least that one context was seen to cost is what the next one is charged until
  * it is settled: too little would let a tenant start over its limit, too much would
- * refuse it what fits.
+ * refuse it what fits. A number counts when it is the same twice in a row, as drivers
+ * list a process before it has all of its context.
  */
 static void learn_context(struct daemon *d, unsigned device, const struct charged *c,
 			  uint64_t device_bytes)
 {
-	uint64_t overhead;
+	uint64_t overhead = device_bytes - c->use[device];
 
-	if (c->n_contexts[device] != 1 || device_bytes <= c->use[device])
+	if (c->n_contexts[device] != 1 || device_bytes <= c->use[device] ||
+	    overhead != c->overhead[device])
 		return;
-	overhead = device_bytes - c->use[device];
 	if (d->context_bytes[device] && overhead >= d->context_bytes[device])
 		return;
 	d->context_bytes[device] = overhead;

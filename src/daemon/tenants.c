@@ -510,7 +510,7 @@ static void watch(struct tenants *tenants)
 		return;
 	engine_watch(tenants->engine, on);
 	if (on && !tenants->watching)
-		libraries_attach_system(tenants->engine);
+		libraries_attach_system(tenants->engine, tenants->gpu->library_dir);
 	tenants->watching = on;
 }
 

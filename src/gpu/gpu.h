@@ -77,6 +77,7 @@ struct gpu_ops {
 
 /**
  * struct gpu - a maker and its devices
+ * @library_dir:	where the library lies: libcuda is its neighbour; "" where there is none
  * @has_driver_limits:	the driver can keep limits itself
  * @reason:		why there is none, where there is none
  */
@@ -86,6 +87,7 @@ struct gpu {
 	unsigned n_devices;
 	char driver_version[80];
 	int cuda_version;
+	char library_dir[256];
 	bool has_driver_limits;
 	char reason[200];
 };

@@ -244,6 +244,26 @@ static int load(struct nvml *nvml, const char *path, char reason[200])
 	return 0;
 }
 
+static void find_library_dir(struct nvml *nvml)
+{
+	struct gpu *gpu = &nvml->gpu;
+	void *symbol;
+	Dl_info info;
+	char *slash;
+
+	memcpy(&symbol, &nvml->call.init, sizeof(symbol));
+	if (!dladdr(symbol, &info) || !info.dli_fname)
+		return;
+	if (str_copy(gpu->library_dir, sizeof(gpu->library_dir), info.dli_fname))
+		slash = strrchr(gpu->library_dir, '/');
+	else
+		slash = NULL;
+	if (slash)
+		*slash = '\0';
+	else
+		gpu->library_dir[0] = '\0';
+}
+
 static int read_device(struct nvml *nvml, unsigned i)
 {
 	struct gpu_device *d = &nvml->gpu.devices[i];
@@ -299,6 +319,7 @@ static int start(struct nvml *nvml, char reason[200])
 		return nvml_errno(code);
 	}
 	nvml->started = true;
+	find_library_dir(nvml);
 	nvml->call.driver_version(gpu->driver_version, sizeof(gpu->driver_version));
 	if (nvml->call.cuda_version)
 		nvml->call.cuda_version(&gpu->cuda_version);

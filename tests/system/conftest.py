@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the system tests share: a daemon of their own, and tenants that do what they are told.
+
+Each test has its own device state, books, files and socket, so that it neither sees nor
+disturbs another daemon on the machine, and checks at its end that nothing is left of it.
+"""
+import json
+import os
+import pathlib
+import selectors
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COTENANT = ROOT / "build/bin/cotenant"
+COTENANTD = ROOT / "build/bin/cotenantd"
+TENANT = ROOT / "build/tests/system/tenant"
+SOFTGPU = ROOT / "build/softgpu"
+
+MIB = 1 << 20
+GIB = 1 << 30
+OUT_OF_MEMORY = 2
+# Users without an account: the kernel knows them by number alone.
+ALICE, BOB = 61001, 61002
+
+
+def eventually(condition, what, seconds=10):
+    """Waits until condition() is true, and returns its value."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+    return value
+
+
+class Tenant:
+    """A running tenant program: ask() sends it a command and returns its answer in words."""
+
+    def __init__(self, command, env):
+        self.process = subprocess.Popen([str(word) for word in command], env=env, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.lines = b""
+
+    def send(self, line):
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+
+    def answer(self, seconds=20):
+        end = time.monotonic() + seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self.lines:
+                left = end - time.monotonic()
+                assert left > 0 and selector.select(left), "the tenant does not answer"
+                chunk = os.read(self.process.stdout.fileno(), 65536)
+                assert chunk, f"the tenant has ended: {self.process.stderr.read().decode()}"
+                self.lines += chunk
+        line, self.lines = self.lines.split(b"\n", 1)
+        return line.decode().split()
+
+    def has_answered(self, seconds):
+        """Whether an answer comes within that time; it stays to be read."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            return bool(self.lines or selector.select(seconds))
+
+    def ask(self, line, seconds=20):
+        self.send(line)
+        return self.answer(seconds)
+
+    def started(self):
+        assert self.answer() == ["0"]
+        return self
+
+    def alloc(self, size):
+        """The address, or the code as a negative number."""
+        code, address = map(int, self.ask(f"alloc {size}"))
+        return address if code == 0 else -code
+
+    def info(self):
+        code, free, total = map(int, self.ask("info"))
+        assert code == 0
+        return free, total
+
+    def pid(self):
+        return int(self.ask("pid")[0])
+
+    def end(self):
+        """Ends it in good order and returns its exit code."""
+        self.process.stdin.close()
+        return self.process.wait(20)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Host:
+    """A daemon on a software GPU, with all it writes below one folder."""
+
+    def __init__(self, env):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="cotenant-test-"))
+        self.dir.chmod(0o755)
+        (self.dir / "gpu").mkdir()
+        (self.dir / "gpu").chmod(0o1777)
+        self.env = {name: value for name, value in os.environ.items()
+                    if not name.startswith(("SOFTGPU_", "CUDA_", "COTENANT_"))}
+        self.env |= {"SOFTGPU_DIR": str(self.dir / "gpu"), "LD_LIBRARY_PATH": str(SOFTGPU),
+                     "SOFTGPU_MEMORY": "8G", "SOFTGPU_CONTEXT": "64M",
+                     "COTENANT_SOCKET": str(self.dir / "socket")} | env
+        self.options = ["--socket", self.dir / "socket", "--state-dir", self.dir / "state",
+                        "--config-dir", self.dir / "conf", "--nvml", SOFTGPU / "libnvidia-ml.so.1"]
+        self.daemon = None
+        self.tenants = []
+
+    def start(self):
+        log = open(self.dir / "log", "ab")
+        self.daemon = subprocess.Popen([str(word) for word in [COTENANTD, *self.options]], env=self.env,
+                                       stdout=log, stderr=log)
+        log.close()
+        eventually(lambda: self.command("version", "--json").stdout.find('"pid"') > 0, "the daemon starts", 20)
+
+    def learn_contexts(self):
+        """Lets the daemon see what a context costs on each device, so that it is charged from its first moment."""
+        for device in range(2):
+            teacher = self.run(name="teacher", device=device).started()
+            eventually(lambda: self.json("api", "devices.list")["devices"][device]["memory.context"],
+                       "the cost of a context is known")
+            teacher.end()
+        eventually(lambda: not self.json("list")["tenants"], "the teacher is gone")
+
+    def kill(self):
+        self.daemon.kill()
+        self.daemon.wait()
+
+    def stop(self):
+        self.daemon.terminate()
+        assert self.daemon.wait(20) == 0, self.log()
+
+    def log(self):
+        return (self.dir / "log").read_text()
+
+    def command(self, *words, user=None):
+        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        return subprocess.run([str(word) for word in [*become, COTENANT, *words]], env=self.env, text=True,
+                              capture_output=True, timeout=60)
+
+    def cotenant(self, *words, user=None):
+        """Runs a verb that must succeed, and returns what it prints."""
+        done = self.command(*words, user=user)
+        assert done.returncode == 0, f"cotenant {words}: {done.stderr}"
+        return done.stdout
+
+    def refused(self, *words, user=None):
+        """Runs a verb that must fail, and returns what it says."""
+        done = self.command(*words, user=user)
+        assert done.returncode not in (0, 139), f"cotenant {words} succeeded: {done.stdout}"
+        return done.stderr
+
+    def json(self, *words, user=None):
+        return json.loads(self.cotenant(*words, "--json", user=user))
+
+    def book(self, tenant, gpu=0):
+        """A tenant's numbers on a device."""
+        return self.json("show", tenant)["devices"][gpu]
+
+    def events(self, kind, tenant=None):
+        lines = self.cotenant("events", "--json", "--lines", "1000").splitlines()
+        events = [event for event in map(json.loads, lines) if event["kind"] == kind]
+        return [event for event in events if tenant in (None, event["tenant"])]
+
+    def run(self, *options, name=None, user=None, device=0):
+        """Starts a tenant program by `cotenant run`."""
+        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        named = ["--name", name] if name else []
+        return self._add([*become, COTENANT, "run", *named, *options, "--", TENANT, device])
+
+    def spawn(self, user=None, device=0):
+        """Starts a tenant program as anybody would, without cotenant."""
+        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        return self._add([*become, TENANT, device])
+
+    def _add(self, command):
+        tenant = Tenant(command, self.env)
+        self.tenants.append(tenant)
+        return tenant
+
+    def close(self):
+        """Ends everything, and checks that nothing is left."""
+        for tenant in self.tenants:
+            if tenant.process.poll() is None:
+                tenant.process.stdin.close()
+                try:
+                    tenant.process.wait(5)
+                except subprocess.TimeoutExpired:
+                    tenant.kill()
+        if self.daemon.poll() is None:
+            eventually(lambda: not [t for t in self.json("list")["tenants"] if t["origin"] == "run"],
+                       "runs are forgotten after their last process")
+            self.stop()
+        subprocess.run([str(word) for word in [COTENANTD, *self.options, "--remove"]], check=True, timeout=60)
+        assert str(self.dir) not in pathlib.Path("/proc/self/mounts").read_text()
+        assert not list((self.dir / "state").glob("run.d/*"))
+        shutil.rmtree(self.dir)
+
+
+def cgroup_root():
+    for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
+        _, path, kind, *_ = line.split()
+        if kind == "cgroup2":
+            return pathlib.Path(path)
+    return None
+
+
+def require_root():
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+
+
+@pytest.fixture
+def host():
+    require_root()
+    host = Host({})
+    host.start()
+    if "rung none" in host.cotenant("version"):
+        reason = host.log().strip().splitlines()[-1]
+        host.stop()
+        shutil.rmtree(host.dir)
+        pytest.skip(f"this machine cannot enforce limits: {reason}")
+    host.learn_contexts()
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def second_host():
+    host = Host({})
+    host.start()
+    host.learn_contexts()
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def cgroup():
+    """A cgroup of our own; its path as the daemon calls it, and its folder."""
+    root = cgroup_root()
+    folder = root / f"cotenant-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made: {error}")
+    yield f"/{folder.name}", folder
+    for pid in (folder / "cgroup.procs").read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
+    eventually(lambda: not (folder / "cgroup.procs").read_text(), "the cgroup is empty")
+    folder.rmdir()

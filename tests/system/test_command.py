@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cotenant command: exit codes, signals, what it says."""
+import json
+import pathlib
+import signal
+import subprocess
+import time
+
+from conftest import ALICE, COTENANT, eventually
+
+
+def test_exit_codes_are_passed_on(host):
+    assert host.command("run", "--", "sh", "-c", "exit 7").returncode == 7
+    assert host.command("run", "--", "sh", "-c", "kill -9 $$").returncode == 128 + signal.SIGKILL
+    assert host.command("run", "--", "/nowhere").returncode == 127
+    assert host.command("run", "--", "/etc/passwd").returncode == 126
+    assert host.command("run", "--memory.max", "much", "--", "true").returncode == 125
+
+
+def test_nothing_runs_when_the_tenant_cannot_be_made(host):
+    mark = host.dir / "mark"
+    assert host.command("run", "--name", "a/b", "--", "touch", mark).returncode == 125
+    assert host.command("run", "--socket", "/nowhere", "--", "touch", mark).returncode == 125
+    assert not mark.exists()
+
+
+def test_signals_reach_the_command(host):
+    run = subprocess.Popen([COTENANT, "run", "--name", "t", "--", "sh", "-c",
+                            "trap 'exit 3' TERM; echo ready; while :; do sleep 0.1; done"],
+                           env=host.env, stdout=subprocess.PIPE)
+    assert run.stdout.readline() == b"ready\n"
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(10) == 3
+
+
+def test_a_run_has_a_cgroup_of_its_own(host):
+    inside = host.cotenant("run", "--name", "t", "--", "cat", "/proc/self/cgroup")
+    line = [l for l in inside.splitlines() if l.startswith("0::")][0]
+    own = [l for l in pathlib.Path("/proc/self/cgroup").read_text().splitlines() if l.startswith("0::")][0]
+    assert line.startswith(own.rstrip("/")) and "cotenant-t" in line
+    eventually(lambda: not host.json("list")["tenants"], "the tenant ends with its last process")
+
+
+def test_a_run_lasts_as_long_as_what_it_started(host):
+    host.cotenant("run", "--name", "t", "--", "sh", "-c", "sleep 1.5 >/dev/null 2>&1 &")
+    assert [t["tenant"] for t in host.json("list")["tenants"]] == ["t"]
+    eventually(lambda: not host.json("list")["tenants"], "the tenant ends with its last process")
+
+
+def test_events_follow(host):
+    follow = subprocess.Popen([COTENANT, "events", "--follow", "--json"], env=host.env, stdout=subprocess.PIPE)
+    assert json.loads(follow.stdout.readline())["kind"] == "started"
+    time.sleep(0.3)
+    host.cotenant("set", "--user", ALICE, "memory.max=1G")
+    # Other processes of the machine may map libcuda meanwhile, which is told as well.
+    event = next(event for event in map(json.loads, follow.stdout) if event["tenant"] == str(ALICE))
+    follow.kill()
+    follow.wait()
+    assert event["kind"] == "tenant-new"
+
+
+def test_errors_say_what_to_do(host):
+    assert "4G, 512MiB or 50%" in host.refused("set", "--user", ALICE, "memory.max=much")
+    assert "cotenant help set" in host.refused("set", "--user", ALICE, "memory.maximum=4G")
+    assert "cotenant list" in host.refused("show", "nobody-there")
+    assert "systemctl start" in host.refused("list", "--socket", "/nowhere")
+    assert "not enforce" in host.command("set", "--user", ALICE, "compute.max=30").stderr
+
+
+def test_limits_are_edited_in_place(host):
+    path = host.dir / "conf/tenants.d/lab.ini"
+    path.write_text(f"# the lab\n[alice]\nmatch = user:{ALICE}\n# until May\nmemory.max = 1024M\n")
+    host.cotenant("api", "daemon.reload")
+    host.cotenant("set", "alice", "memory.low=512M")
+    assert path.read_text() == (f"# the lab\n[alice]\nmatch = user:{ALICE}\n# until May\nmemory.max = 1024M\n"
+                                "memory.low = 512M\n")
+
+
+def test_every_verb_prints_json(host):
+    host.cotenant("set", "--user", ALICE, "memory.max=1G")
+    for words in (["list"], ["show", ALICE], ["version"], ["metrics"], ["api"], ["help"],
+                  ["api", "devices.list"], ["set", ALICE, "memory.max=2G"], ["explain", 1]):
+        assert host.json(*words)
+    assert json.loads(host.command("doctor", "--json").stdout)["rung"] != "none"
+    assert json.loads(host.command("show", "nobody-there", "--json").stdout)["error"]["code"] == "not-found"

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs on the software GPU as tenants: limits hold, whoever does what."""
+import os
+import re
+import signal
+import time
+
+from conftest import ALICE, BOB, GIB, MIB, OUT_OF_MEMORY, eventually
+
+
+def test_refused_at_its_quota_while_a_neighbour_goes_on(host):
+    small = host.run("--memory.max", "512M", name="small").started()
+    large = host.run("--memory.max", "4G", name="large").started()
+    assert small.alloc(256 * MIB) > 0
+    assert large.alloc(2 * GIB) > 0
+    large.send(f"loop 3000 {64 * MIB}")
+    assert small.alloc(256 * MIB) == -OUT_OF_MEMORY
+    assert small.ask(f"loop 20 {400 * MIB}") == ["20", "0"]
+    assert large.answer() == ["0", "0"]
+    assert small.ask("check") == large.ask("check") == ["right"]
+    assert host.book("small")["refused"] == 21
+    assert host.book("large")["refused"] == 0
+    refusal = host.events("refused", "small")[0]
+    assert refusal["call"] == "cuMemAlloc_v2" and refusal["size"] == 256 * MIB
+    assert "memory.max" in host.cotenant("explain", refusal["id"])
+
+
+def test_a_tenant_is_shown_its_own_totals_to_the_byte(host):
+    tenant = host.run("--memory.max", "1G", name="t").started()
+    free, total = tenant.info()
+    assert total == GIB and 0 < free < GIB
+    assert tenant.ask("total") == ["0", str(GIB)]
+    # Settled books do not change under us once the context is known.
+    free = eventually(lambda: (before := tenant.info()[0]) == (time.sleep(1), tenant.info()[0])[1] and before,
+                      "the books are settled")
+    assert tenant.alloc(free + 1) == -OUT_OF_MEMORY
+    assert tenant.alloc(free) > 0
+    assert tenant.info()[0] == 0
+
+
+def test_known_allocations_give_known_numbers(host):
+    tenant = host.run("--memory.max", "4G", name="t").started()
+    for _ in range(23):
+        assert tenant.alloc(1048583) > 0
+    assert host.book("t")["memory.allocated"] == 24117409
+    book = eventually(lambda: (b := host.book("t"))["memory.overhead"] and b, "the books are settled")
+    assert book["memory.current"] == book["memory.allocated"] + book["memory.overhead"]
+    listed = host.json("list")["tenants"][0]["devices"][0]
+    assert listed["memory.allocated"] == 24117409
+    metrics = host.cotenant("metrics")
+    current = re.search(r'cotenant_tenant_memory_current_bytes\{tenant="t",gpu="0",UUID="(.*)"\} (\d+)', metrics)
+    assert current[1] == book["UUID"] and int(current[2]) == host.book("t")["memory.current"]
+
+
+def test_held_until_memory_is_freed(host):
+    host.cotenant("set", "--user", ALICE, "memory.max=1G", "memory.wait=max")
+    first = host.spawn(user=ALICE).started()
+    second = host.spawn(user=ALICE).started()
+    address = first.alloc(700 * MIB)
+    assert address > 0
+    second.send(f"alloc {500 * MIB}")
+    assert not second.has_answered(0.5)
+    waiting = host.json("show", ALICE)["waiting"]
+    assert [call["size"] for call in waiting] == [500 * MIB] and str(ALICE) in waiting[0]["for"]
+    assert f"1 for memory.max of {ALICE}" in host.cotenant("list")
+    assert host.events("insufficient", str(ALICE))[0]["left"] < 500 * MIB
+    assert first.ask(f"free {address}") == ["0"]
+    assert second.answer()[0] == "0"
+    assert host.events("admitted", str(ALICE))
+
+
+def test_held_for_its_time_and_then_answered(host):
+    tenant = host.run("--memory.max", "512M", "--memory.wait", "1s", name="t").started()
+    assert tenant.alloc(300 * MIB) > 0
+    tenant.send(f"alloc {200 * MIB}")
+    assert not tenant.has_answered(0.7)
+    assert tenant.answer(5)[0] == str(OUT_OF_MEMORY)
+    # What could never fit is not held at all.
+    tenant.send(f"alloc {600 * MIB}")
+    assert tenant.has_answered(0.7) and tenant.answer()[0] == str(OUT_OF_MEMORY)
+
+
+def test_limits_change_under_way(host):
+    tenant = host.run("--memory.max", "512M", "--memory.wait", "max", name="t").started()
+    assert tenant.alloc(300 * MIB) > 0
+    tenant.send(f"alloc {300 * MIB}")
+    assert not tenant.has_answered(0.3)
+    host.cotenant("set", "t", "memory.max=2G")
+    assert tenant.answer()[0] == "0"
+    host.cotenant("set", "t", "memory.max=256M", "memory.wait=0")
+    assert tenant.alloc(MIB) == -OUT_OF_MEMORY
+    host.cotenant("set", "t", "memory.max=")
+    assert tenant.alloc(3 * GIB) > 0 and tenant.info()[1] == 8 * GIB
+
+
+def test_a_held_tenant_can_be_killed(host):
+    tenant = host.run("--memory.max", "512M", "--memory.wait", "max", name="t").started()
+    assert tenant.alloc(300 * MIB) > 0
+    tenant.send(f"alloc {200 * MIB}")
+    eventually(lambda: host.json("show", "t")["waiting"], "the call waits")
+    tenant.process.send_signal(signal.SIGTERM)
+    assert tenant.process.wait(5) == 128 + signal.SIGTERM
+
+
+def test_sigkill_of_the_daemon_under_load(host):
+    host.cotenant("set", "--user", ALICE, "memory.max=1G")
+    loads = [host.spawn(user=ALICE).started() for _ in range(3)]
+    keeper = host.spawn(user=ALICE).started()
+    assert keeper.alloc(512 * MIB) > 0
+    eventually(lambda: host.book(str(ALICE))["memory.overhead"] == 4 * 64 * MIB, "the books are settled")
+    before = host.book(str(ALICE))["memory.current"]
+    for load in loads:
+        load.send(f"loop 20000 {8 * MIB}")
+    for _ in range(3):
+        host.kill()
+        time.sleep(0.2)
+        host.start()
+    for load in loads:
+        assert load.answer(60) == ["0", "0"]
+    assert eventually(lambda: host.book(str(ALICE))["memory.current"] == before, "the books are as they were")
+    assert keeper.alloc(GIB) == -OUT_OF_MEMORY
+    assert keeper.ask("check") == ["right"]
+
+
+def test_a_refusal_waits_for_the_next_daemon(host):
+    tenant = host.run("--memory.max", "512M", name="t").started()
+    assert tenant.alloc(300 * MIB) > 0
+    host.kill()
+    assert tenant.alloc(MIB) > 0
+    tenant.send(f"alloc {300 * MIB}")
+    assert not tenant.has_answered(0.5)
+    host.start()
+    assert tenant.answer()[0] == str(OUT_OF_MEMORY)
+
+
+def test_nested_limits_the_tightest_decides(host):
+    host.cotenant("set", "--user", ALICE, "memory.max=1G")
+    inner = host.run("--memory.max", "4G", name="inner", user=ALICE).started()
+    assert inner.info()[1] == GIB
+    assert inner.alloc(512 * MIB) > 0
+    assert inner.alloc(512 * MIB) == -OUT_OF_MEMORY
+    other = host.run("--memory.max", "256M", name="other", user=ALICE).started()
+    assert other.alloc(256 * MIB) == -OUT_OF_MEMORY and other.alloc(100 * MIB) > 0
+    user, both = host.book(str(ALICE)), [host.book("inner"), host.book("other")]
+    assert user["memory.allocated"] == sum(b["memory.allocated"] for b in both)
+
+
+def test_a_cgroup_of_ones_own_is_no_way_out(host, cgroup):
+    path, folder = cgroup
+    host.cotenant("set", "--cgroup", path, "memory.max=512M", "--name", "box")
+    inner = folder / "inner"
+    inner.mkdir()
+    tenant = host.spawn(user=BOB).started()
+    (inner / "cgroup.procs").write_text(str(tenant.pid()))
+    assert tenant.alloc(600 * MIB) == -OUT_OF_MEMORY
+    assert tenant.alloc(256 * MIB) > 0
+    assert host.book("box")["memory.allocated"] == 256 * MIB
+    tenant.end()
+    eventually(lambda: host.book("box")["memory.current"] == 0, "the charge ends with the process")
+    inner.rmdir()
+
+
+def test_every_user_by_himself(host):
+    host.cotenant("set", "--default", "memory.max=512M")
+    alice, bob = host.spawn(user=ALICE).started(), host.spawn(user=BOB).started()
+    for tenant in (alice, bob):
+        assert tenant.info()[1] == 512 * MIB
+        assert tenant.alloc(300 * MIB) > 0
+        assert tenant.alloc(300 * MIB) == -OUT_OF_MEMORY
+    assert host.book(f"{ALICE}@everyone")["memory.allocated"] == 300 * MIB
+    assert host.book(f"{BOB}@everyone")["memory.allocated"] == 300 * MIB
+    host.cotenant("set", "--user", BOB, "memory.max=2G")
+    assert bob.alloc(GIB) > 0 and alice.alloc(GIB) == -OUT_OF_MEMORY
+
+
+def test_users_see_and_change_what_is_theirs(host):
+    host.cotenant("set", "--user", ALICE, "memory.max=1G")
+    host.cotenant("set", "--user", BOB, "memory.max=1G")
+    assert [t["tenant"] for t in host.json("list", user=ALICE)["tenants"]] == [str(ALICE)]
+    host.cotenant("set", ALICE, "memory.max=512M", user=ALICE)
+    tenant = host.spawn(user=ALICE).started()
+    assert tenant.info()[1] == 512 * MIB
+    assert "only root" in host.refused("set", ALICE, "memory.max=2G", user=ALICE)
+    assert "no tenant" in host.refused("set", BOB, "memory.max=1M", user=ALICE)
+    assert "only root" in host.refused("set", "--user", "root", "memory.max=1M", user=ALICE)
+    assert "guarantee" in host.refused("run", "--memory.low", "1G", "--", "true", user=ALICE)
+    assert not host.events("tenant-changed", str(BOB))
+    host.cotenant("set", ALICE, "memory.max=", user=ALICE)
+    assert tenant.info()[1] == GIB
+
+
+def test_devices_that_are_not_named(host):
+    here = host.run("--gpu", "1", "--memory.max", "1G", name="here", device=1).started()
+    assert here.alloc(512 * MIB) > 0
+    # Not even a context fits where memory.max is 0.
+    elsewhere = host.run("--gpu", "1", name="elsewhere", device=0)
+    assert elsewhere.answer() == [str(OUT_OF_MEMORY)]
+
+
+def test_adopt_what_runs_already(host):
+    tenant = host.spawn(user=BOB).started()
+    assert tenant.alloc(700 * MIB) > 0
+    assert "no tenant matches it" in host.command("doctor").stdout
+    reply = host.json("adopt", "--pid", tenant.pid(), "--name", "found", "--memory.max", "1G")
+    assert reply["adopted"][0]["bytes"] >= 700 * MIB
+    assert eventually(lambda: host.book("found")["memory.current"] >= 764 * MIB, "what it had is charged")
+    assert tenant.alloc(300 * MIB) == -OUT_OF_MEMORY
+    assert tenant.alloc(100 * MIB) > 0
+    host.cotenant("release", "found")
+    assert tenant.alloc(GIB) > 0
+
+
+def test_what_the_dead_had_is_free(host):
+    host.cotenant("set", "--user", ALICE, "memory.max=1G")
+    for _ in range(10):
+        tenant = host.spawn(user=ALICE).started()
+        assert tenant.alloc(900 * MIB) > 0
+        os.kill(tenant.process.pid, signal.SIGKILL)
+        tenant.process.wait()
+        eventually(lambda: host.book(str(ALICE))["memory.current"] == 0, "the charge ends with the process", 1)
+    assert host.json("show", ALICE)["n_processes"] == 0
+
+
+def test_a_child_stays_in_the_tenant(host):
+    tenant = host._add([*map(str, ["build/bin/cotenant", "run", "--name", "t", "--memory.max", "512M", "--",
+                                   "build/tests/system/tenant", "--later"])])
+    tenant.send("fork")
+    assert tenant.answer() == ["0"]
+    tenant.started()
+    assert tenant.alloc(600 * MIB) == -OUT_OF_MEMORY and tenant.alloc(256 * MIB) > 0
+
+
+def test_a_bad_file_is_refused_and_the_rest_applies(host):
+    folder = host.dir / "conf/tenants.d"
+    (folder / "a.ini").write_text(f"[alice]\nmatch = user:{ALICE}\nmemory.max = 1G\n")
+    (folder / "b.ini").write_text(f"[bob]\nmatch = user:{BOB}\nmemory.max = lots\n")
+    refused = host.json("api", "daemon.reload")["refused"]
+    assert [(f["file"], f["line"]) for f in refused] == [(str(folder / "b.ini"), 3)] and "lots" in refused[0]["reason"]
+    assert host.spawn(user=ALICE).started().info()[1] == GIB
+    assert "b.ini:3" in host.command("doctor").stdout and "b.ini:3" in host.log()
+    (folder / "b.ini").write_text(f"[bob]\nmatch = user:{BOB}\nmemory.max = 2G\n")
+    eventually(lambda: len(host.json("list")["tenants"]) == 2, "a file that is mended is read by itself")
+    assert host.spawn(user=BOB).started().info()[1] == 2 * GIB
+
+
+def test_two_daemons_side_by_side(host, second_host):
+    one = host.run("--memory.max", "1G", name="t").started()
+    other = second_host.run("--memory.max", "2G", name="t").started()
+    assert one.info()[1] == GIB and other.info()[1] == 2 * GIB
+    assert one.alloc(GIB) == other.alloc(2 * GIB) == -OUT_OF_MEMORY
+    assert host.book("t")["refused"] == second_host.book("t")["refused"] == 1
+    second_host.cotenant("release", "t")
+    assert one.alloc(GIB) == -OUT_OF_MEMORY and other.alloc(2 * GIB) > 0
+
+
+def test_a_second_daemon_leaves_the_first_alone(host):
+    import subprocess
+    from conftest import COTENANTD
+    done = subprocess.run([str(w) for w in [COTENANTD, *host.options]], env=host.env, capture_output=True, text=True,
+                          timeout=20)
+    assert done.returncode == 1 and "another cotenantd" in done.stderr
+    assert "rung" in host.cotenant("version")
