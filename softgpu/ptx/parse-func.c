@@ -121,8 +121,8 @@ static void take_three(struct parser *p, uint32_t three[3], const char *what)
 static bool skip_tuning(struct parser *p)
 {
 	static const char *const words[] = {
-		"maxnctapersm",	   "reqnctapercluster", "maxclusterrank", "explicitcluster",
-		"blocksareclusters", "abi_preserve",	"abi_preserve_control", "unique",
+		"maxnctapersm", "maxclusterrank", "explicitcluster", "abi_preserve",
+		"abi_preserve_control", "unique",
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -135,6 +135,16 @@ static bool skip_tuning(struct parser *p)
 	return false;
 }
 
+/* A cluster is one block here. */
+static void parse_cluster(struct parser *p)
+{
+	uint32_t line = p->token.line, blocks[3];
+
+	take_three(p, blocks, ".reqnctapercluster");
+	if (blocks[0] > 1 || blocks[1] > 1 || blocks[2] > 1)
+		parse_refuse(p, line, ".reqnctapercluster: clusters of blocks are not run here");
+}
+
 /* What stands between the head and the body, or the ";". */
 static void parse_tuning(struct parser *p, struct ptx_function *f, struct ptx_proto *proto)
 {
@@ -145,6 +155,8 @@ static void parse_tuning(struct parser *p, struct ptx_function *f, struct ptx_pr
 			take_three(p, f->max_ntid, ".maxntid");
 		else if (take_dot(p, "reqntid"))
 			take_three(p, f->req_ntid, ".reqntid");
+		else if (take_dot(p, "reqnctapercluster"))
+			parse_cluster(p);
 		else if (take_dot(p, "minnctapersm"))
 			f->min_cta_per_sm = expect_u32(p, 1u << 20, ".minnctapersm");
 		else if (take_dot(p, "maxnreg"))

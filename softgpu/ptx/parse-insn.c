@@ -248,8 +248,8 @@ static void drop_policy(struct parser *p, const struct raw *raw)
 
 static void push_by_shape(struct parser *p, const char *shape)
 {
+	bool policy = p->words.present & W_POLICY, optional = false;
 	unsigned int i = 0;
-	bool optional = false;
 
 	for (; *shape && !p->error; shape++) {
 		struct raw *raw = i < p->n_raws ? &p->raws[i] : NULL;
@@ -260,15 +260,18 @@ static void push_by_shape(struct parser *p, const char *shape)
 			push_none(p);
 			p->insn.n_dst++;
 		} else if (!raw) {
-			if (!optional)
+			if (!optional || (*shape == 'l' && policy))
 				wrong_count(p);
 			else if (*shape != 'l')
 				push_none(p);
 		} else if (raw->pair != (*shape == 'Q')) {
 			parse_fail(p, p->insn.line, "%s: has no second result", insn_name(p));
-		} else if (*shape == 'l' && p->words.present & W_POLICY) {
-			drop_policy(p, raw);
-			i++;
+		} else if (*shape == 'l') {
+			/* Without the word for it, it is left, and too much. */
+			if (policy) {
+				drop_policy(p, raw);
+				i++;
+			}
 		} else {
 			push_by_letter(p, *shape, raw);
 			i++;

@@ -212,6 +212,8 @@ static const struct {
 	{ "atom.global.and.u32 %r1,[%d1],%r2;", PTX_E_INVALID, "do not go together" },
 	{ "atom.local.add.u32 %r1,[lo],5;", PTX_E_INVALID, "not in this state space" },
 	{ "st.const.u32 [%d1],%r1;", PTX_E_INVALID, "not in this state space" },
+	{ "atom.global.add.u64 %d1,[%d2],%d3,%d4;", PTX_E_INVALID, "wrong number of operands (4)" },
+	{ "ld.global.L2::cache_hint.u32 %r1,[%d1];", PTX_E_INVALID, "wrong number of operands (2)" },
 	{ "bra L1;", PTX_E_INVALID, "there is no label 'L1'" },
 	{ "bra %r1;", PTX_E_INVALID, "there is no label '%r1'" },
 	{ "bra 5;", PTX_E_INVALID, "'5' where a name should be" },
@@ -261,8 +263,73 @@ static void test_lines(void)
 	}
 }
 
+/* Whole modules, and a part of what the log says. */
+#define HEAD ".version 8.0\n.target sm_80\n"
+static const struct {
+	const char *text;
+	int answer;
+	const char *says;
+} modules[] = {
+	{ "", PTX_E_INVALID, "line 1: the text ends where '.version' should be" },
+	{ "\x7f" "ELF", PTX_E_INVALID, "line 1: '\x7f' where '.version' should be" },
+	{ ".target sm_80", PTX_E_INVALID, "'.target' where '.version' should be" },
+	{ ".version 8", PTX_E_INVALID, ".version: not a version" },
+	{ ".version 0.9", PTX_E_INVALID, "there is no such PTX" },
+	{ ".version 8.0", PTX_E_INVALID, "there is no .target" },
+	{ ".version 8.0\n.target foo", PTX_E_INVALID, "what is 'foo'?" },
+	{ ".version 9.0\n.target sm_90a, debug", 0, NULL },
+	{ HEAD ".address_size 32", PTX_E_UNSUPPORTED, "addresses have 64 bits here" },
+	{ HEAD ".entry k() { ret;", PTX_E_INVALID, "the text ends where an instruction" },
+	{ HEAD ".entry k() { ret; } .entry k() { ret; }", PTX_E_INVALID, "has a body already" },
+	{ HEAD ".entry k(); .entry k() { ret; }", 0, NULL },
+	{ HEAD ".func f(.param .b32 x); .func f() { ret; }", PTX_E_INVALID, "other parameters" },
+	{ HEAD ".extern .func f() { ret; }", PTX_E_INVALID, "'f' is .extern, yet has a body" },
+	{ HEAD ".func f() { ret; } .global .u32 f;", PTX_E_INVALID, "line 3: 'f' is declared twice" },
+	{ HEAD ".entry k(.param .b8 x[40000]) { ret; }", PTX_E_INVALID, "more than 32764 bytes" },
+	{ HEAD ".entry k(.param .b8 x, .param .b8 x) { ret; }", PTX_E_INVALID,
+	  "two parameters are called 'x'" },
+	{ HEAD ".entry k(.reg .b32 x) { ret; }", PTX_E_INVALID, "kernels are .param" },
+	{ HEAD ".entry k() .reqnctapercluster 2 { ret; }", PTX_E_UNSUPPORTED, "clusters of blocks" },
+	{ HEAD ".entry k() .maxntid 128, 2 .minnctapersm 1 .maxnreg 32 { ret; }", 0, NULL },
+	{ HEAD ".alias a, b;", PTX_E_INVALID, "'a' and 'b' are not both functions" },
+	{ HEAD ".func f() { ret; } .visible .func a(); .alias a, f;", 0, NULL },
+	{ HEAD ".global .texref t;", PTX_E_UNSUPPORTED, "textures and surfaces" },
+	{ HEAD ".global .b8 x[1099511627777];", PTX_E_INVALID, "larger than 1099511627776 bytes" },
+	{ HEAD ".global .b8 x[4294967296][4294967296];", PTX_E_INVALID, "is larger than" },
+	{ HEAD ".const .b8 a[65536]; .const .b8 b;", PTX_E_INVALID, "bank 0: more than 65536 bytes" },
+	{ HEAD ".global .u32 x[2] = {1,2,3};", PTX_E_INVALID, "more values than elements" },
+	{ HEAD ".global .u32 x[2] = {{1}};", PTX_E_INVALID, "more braces than dimensions" },
+	{ HEAD ".global .u32 x = 1.5;", PTX_E_INVALID, "not a value of type .u32" },
+	{ HEAD ".global .f32 x = y;", PTX_E_INVALID, "'y' is neither a variable nor a function" },
+	{ HEAD ".extern .global .u32 x = 1;", PTX_E_INVALID, "yet has an initial value" },
+	{ HEAD ".extern .global .u32 x; .visible .global .u32 x = 1;", 0, NULL },
+	{ HEAD ".local .u32 x;", PTX_E_INVALID, ".local and .param belong into functions" },
+	{ HEAD ".global .u32 x[((((1))))+2*3 > 6 ? 4 : 2];", 0, NULL },
+	{ HEAD ".section .debug_str { $x: .b8 1, 2", PTX_E_INVALID, "the section has no end" },
+};
+
+static void test_modules(void)
+{
+	char log_text[1024];
+
+	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
+		struct ptx_log log = { log_text, sizeof(log_text), 0 };
+		struct ptx_module *module = NULL;
+		const char *text = modules[i].text, *says = modules[i].says;
+		int r;
+
+		log_text[0] = '\0';
+		r = ptx_parse(text, strlen(text), &log, &module);
+		result(r == modules[i].answer && (!says || strstr(log_text, says)),
+		       says ? says : text + strlen(HEAD), log_text);
+		if (r == 0)
+			ptx_module_free(module);
+	}
+}
+
 int main(void)
 {
 	test_lines();
+	test_modules();
 	return n_failed ? 1 : 0;
 }
