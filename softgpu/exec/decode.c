@@ -11,6 +11,12 @@
 
 #include "softgpu/exec/decode.h"
 
+/* Of one warp: some 64,000 values of 64 bits that are alive at once. */
+#define REGISTERS_MAX_BYTES (16u << 20)
+
+/* Hardware's largest blocks have 227 KiB. */
+#define SHARED_MAX_BYTES (227u << 10)
+
 const u32 class_bytes[PTX_N_CLASSES] = {
 	[PTX_CLASS_H] = 2, [PTX_CLASS_W] = 4, [PTX_CLASS_D] = 8, [PTX_CLASS_Q] = 16,
 };
@@ -32,9 +38,14 @@ static u32 register_bytes(u32 cls)
 	return cls == PTX_CLASS_P ? 4 : LANES * class_bytes[cls];
 }
 
+static u32 slot_operand(const struct decoder *d, u32 cls, u32 slot)
+{
+	return d->class_start[cls] + slot * register_bytes(cls);
+}
+
 u32 decode_register(const struct decoder *d, u32 cls, u32 index)
 {
-	return d->class_start[cls] + index * register_bytes(cls);
+	return slot_operand(d, cls, d->slots[cls][index]);
 }
 
 static u32 class_of(u32 bytes)
@@ -57,7 +68,7 @@ static u32 take_temp(struct decoder *d, u32 cls)
 		decode_refuse(d, "too many operands");
 		return 0;
 	}
-	return decode_register(d, cls, d->f->n_regs[cls] + d->n_temps[cls]++);
+	return slot_operand(d, cls, d->n_slots[cls] + d->n_temps[cls]++);
 }
 
 u32 decode_temp(struct decoder *d, u32 bytes)
@@ -202,6 +213,10 @@ static u64 place_shared(struct decoder *d, struct definition *def)
 	/* What device functions use has one place in all kernels. */
 	if (def->placed && (def->placed_by == 0 || def->placed_by == d->kernel))
 		return def->addr;
+	if (var->size > SHARED_MAX_BYTES || *d->shared + var->size > SHARED_MAX_BYTES) {
+		decode_refuse(d, "more shared memory than there is");
+		return 0;
+	}
 	*d->shared = (*d->shared + var->align - 1) / var->align * var->align;
 	def->addr = *d->shared;
 	def->placed = true;
@@ -728,16 +743,20 @@ static void decode_insn(struct decoder *d, u32 i)
 }
 
 /* The widest first, so that each register is aligned to its lanes. */
-static void layout_registers(struct decoder *d)
+static int layout_registers(struct decoder *d)
 {
 	static const u8 order[] = { PTX_CLASS_Q, PTX_CLASS_D, PTX_CLASS_W, PTX_CLASS_H, PTX_CLASS_P };
-	u32 end = 0;
+	u64 end = 0;
 
 	for (u32 i = 0; i < sizeof(order); i++) {
-		d->class_start[order[i]] = end;
-		end += (d->f->n_regs[order[i]] + N_TEMPS) * register_bytes(order[i]);
+		d->class_start[order[i]] = (u32)end;
+		end += ((u64)d->n_slots[order[i]] + N_TEMPS) * register_bytes(order[i]);
+		if (end > REGISTERS_MAX_BYTES)
+			return image_refuse(d->image, "%s: too many registers", d->code->name);
 	}
-	d->code->regs_bytes = (end + 63) / 64 * 64;
+	d->code->regs_bytes = (u32)(end + 63) / 64 * 64;
+	d->code->n_words = d->n_slots[PTX_CLASS_W] + 2 * d->n_slots[PTX_CLASS_D];
+	return 0;
 }
 
 static int finish_code(struct decoder *d)
@@ -774,8 +793,13 @@ static int decode_body(struct decoder *d)
 	d->always = constant_pred(d, true);
 	d->code->local_bytes = f->frame_bytes;
 	d->code->local_align = f->frame_align > 16 ? f->frame_align : 16;
-	layout_registers(d);
 	mark_leaders(d);
+	r = decode_slots(d);
+	if (r)
+		return r;
+	r = layout_registers(d);
+	if (r)
+		return r;
 	r = f->kernel ? 0 : decode_formals(d, &d->module->ptx->protos[f->proto]);
 	if (r)
 		return r;
@@ -801,6 +825,8 @@ int decode_function(struct exec_image *image, const struct image_module *module,
 	free(d.insns);
 	free(d.constants);
 	free(d.callees);
+	for (u32 cls = 0; cls < PTX_N_CLASSES; cls++)
+		free(d.slots[cls]);
 	free(d.place);
 	free(d.leader);
 	return r;

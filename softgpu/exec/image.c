@@ -360,12 +360,13 @@ static int describe_params(struct exec_image *image, const struct ptx_proto *pro
 }
 
 /*
- * Hardware's registers cannot be known without compiling for it. Virtual ones
- * are many more than that, so the number is held to what lets any block run.
+ * Hardware's registers cannot be known without compiling for it. What is
+ * alive at once here is more, as nothing is reordered to make it less, so the
+ * number is held to what lets a block of any size run.
  */
-static u32 estimate_regs(const struct ptx_function *f)
+static u32 estimate_regs(const struct code *code)
 {
-	u32 n = 8 + f->n_regs[PTX_CLASS_W] / 2 + f->n_regs[PTX_CLASS_D];
+	u32 n = 10 + code->n_words;
 
 	return n < 16 ? 16 : n > 64 ? 64 : n;
 }
@@ -426,7 +427,7 @@ static int decode_kernel(struct exec_image *image, struct image_module *m, struc
 	k->name = d->name;
 	k->shared_bytes = shared;
 	k->const_bytes = (u32)image->const_bytes;
-	k->n_regs = estimate_regs(f);
+	k->n_regs = estimate_regs(d->code);
 	k->max_threads = max_threads(f);
 	memcpy(k->required, f->req_ntid, sizeof(k->required));
 	k->ptx_version = m->ptx->target;

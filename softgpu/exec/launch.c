@@ -20,6 +20,7 @@
 
 /* Memory for the blocks of a grid that is not cooperative. */
 #define RESIDENT_MAX_BYTES (256ull << 20)
+#define RESIDENT_MIN	   4
 
 #define DEFAULT_STACK_BYTES (64u << 10)
 
@@ -68,8 +69,8 @@ static void set_resident(struct exec_launch *launch)
 
 	if (limit > RESIDENT_MAX_BYTES / bytes)
 		limit = RESIDENT_MAX_BYTES / bytes;
-	if (limit < 4)
-		limit = 4;
+	if (limit < RESIDENT_MIN)
+		limit = RESIDENT_MIN;
 	launch->max_resident = launch->cooperative || limit > launch->n_blocks ?
 				       (u32)launch->n_blocks :
 				       (u32)limit;

@@ -110,6 +110,7 @@ struct code {
 	struct insn *insns;
 	u8 *constants;
 	u32 regs_bytes;
+	u32 n_words;	 /* 32-bit registers in it, the decoder's own not counted */
 	u32 local_bytes; /* the frame's part of local memory */
 	u32 local_align;
 	u32 n_params;	 /* formal parameters and results: places in registers or in the frame */
