@@ -11,6 +11,10 @@ all:
 check:
 	tools/setup check
 	tests/run
+demo:
+	tools/setup build
+	tools/build
+	tools/demo
 clean:
 	rm -rf build build-*
-.PHONY: all check clean
+.PHONY: all check demo clean
