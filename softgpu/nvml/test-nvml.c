@@ -286,6 +286,23 @@ static void test_fields(void)
 	      "values by number");
 }
 
+/* Another process's kernel, a little later. */
+static void fail_kernel(void)
+{
+	struct softgpu_config config;
+	struct state *state;
+
+	fflush(stdout);
+	if (fork() != 0)
+		return;
+	if (config_load(&config) != 0 || state_open(&config, 0, &state) != 0 ||
+	    state_attach(state) != 0)
+		_exit(1);
+	usleep(20000);
+	state_fault_add(state, 0, 31);
+	_exit(0);
+}
+
 static void test_events(void)
 {
 	nvmlEventSet_t set = NULL;
@@ -298,6 +315,14 @@ static void test_events(void)
 	check(call(nvmlEventSetWait_v2, nvmlEventSet_t, nvmlEventData_t *,
 		   unsigned)(set, &data, 1) == NVML_ERROR_TIMEOUT,
 	      "nothing happens");
+	fail_kernel();
+	check(call(nvmlEventSetWait_v2, nvmlEventSet_t, nvmlEventData_t *, unsigned)(set, &data,
+										     10000) == 0 &&
+		      data.device == device(0) && data.eventType == 8 && data.eventData == 31,
+	      "a kernel fails");
+	check(call(nvmlEventSetWait_v2, nvmlEventSet_t, nvmlEventData_t *,
+		   unsigned)(set, &data, 1) == NVML_ERROR_TIMEOUT,
+	      "an event is told once");
 	check(call(nvmlEventSetFree, nvmlEventSet_t)(set) == 0 &&
 		      call(nvmlEventSetFree, nvmlEventSet_t)(set) == NVML_ERROR_INVALID_ARGUMENT,
 	      "a set is freed once");

@@ -99,6 +99,7 @@ struct state_properties {
  * @n_properties:	the low bit tells which of the two holds
  * @charge:	a: number; b: slot (16 bits) and bytes (48) of the last charge. It may not
  *		be in the slot's sum yet; whoever wants to enter the next has to see to that.
+ * @fault:	a: how many kernels have failed; b: Xid (32 bits) and slot of the last
  * @turn:	a: end; b: length in ns (44 bits), client (20). The last turn that was given.
  */
 struct state_file {
@@ -116,6 +117,7 @@ struct state_file {
 	struct state_properties properties[2];
 
 	struct pair charge __attribute__((aligned(64)));
+	struct pair fault;
 	struct pair turn __attribute__((aligned(64)));
 	_Atomic uint64_t busy_ns;
 	state_bucket samples[STATE_SAMPLES_DEVICE];

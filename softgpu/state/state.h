@@ -154,6 +154,25 @@ size_t state_samples(struct state *state, unsigned dev, struct state_sample *ret
 /** state_busy_ns() - device time that all processes ever used */
 uint64_t state_busy_ns(struct state *state, unsigned dev);
 
+/**
+ * state_fault_add() - a kernel of this process has failed on the device
+ * @xid:	what a driver would call it in its log
+ *
+ * Monitors that wait for it are woken.
+ */
+void state_fault_add(struct state *state, unsigned dev, uint32_t xid);
+
+/**
+ * state_fault_last() - the last failure of a kernel
+ * @ret_xid:	not written if there was none; may be NULL
+ *
+ * Return: how many there were since the state was made.
+ */
+uint64_t state_fault_last(const struct state *state, unsigned dev, uint32_t *ret_xid);
+
+/** state_fault_wait() - sleep while there were @n failures, at most @ns; may return early */
+void state_fault_wait(const struct state *state, unsigned dev, uint64_t n, uint64_t ns);
+
 /*
  * Limits of a cgroup, as a driver's: the hard one is kept by state_charge(), the soft one is
  * only remembered. No limit: soft 0 and hard UINT64_MAX. They go with their cgroup.
