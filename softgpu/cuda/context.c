@@ -206,13 +206,34 @@ CUresult context_or_current(CUcontext handle, struct context **ret)
 	return handle ? context_find(handle, ret) : context_current_any(ret);
 }
 
+/* The number under which NVML tells of a kernel's fault; 0 for errors that are none. */
+static uint32_t fault_xid(CUresult error)
+{
+	switch (error) {
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+		return 31; /* page fault */
+	case CUDA_ERROR_ASSERT:
+	case CUDA_ERROR_LAUNCH_FAILED:
+		return 43; /* stopped processing */
+	case CUDA_ERROR_HARDWARE_STACK_ERROR:
+	case CUDA_ERROR_MISALIGNED_ADDRESS:
+	case CUDA_ERROR_INVALID_PC:
+		return 13; /* exception of the SMs */
+	default:
+		return 0;
+	}
+}
+
 void context_fail(struct context *ctx, CUresult error)
 {
 	CUresult none = CUDA_SUCCESS;
 
-	if (atomic_compare_exchange_strong(&ctx->error, &none, error))
-		driver_log("context %llu of device %d has failed: error %d",
-			   (unsigned long long)ctx->id, ctx->device->ordinal, error);
+	if (!atomic_compare_exchange_strong(&ctx->error, &none, error))
+		return;
+	driver_log("context %llu of device %d has failed: error %d", (unsigned long long)ctx->id,
+		   ctx->device->ordinal, error);
+	if (fault_xid(error))
+		state_fault_add(driver.state, ctx->device->index, fault_xid(error));
 }
 
 CUresult context_synchronize(struct context *ctx)

@@ -55,6 +55,7 @@ static _Atomic int64_t charged_bytes;
 static _Atomic int n_clients, n_contexts, n_aborts;
 static int fail_open, fail_charge, fail_client, fail_part;
 static CUresult fail_synchronize;
+static uint32_t last_xid;
 static char order[64]; /* of the parts' hooks */
 
 int state_open(const struct softgpu_config *config, unsigned flags, struct state **ret)
@@ -102,6 +103,11 @@ void state_uncharge(struct state *state, unsigned dev, uint64_t bytes)
 void state_context_add(struct state *state, unsigned dev, int n)
 {
 	atomic_fetch_add(&n_contexts, n);
+}
+
+void state_fault_add(struct state *state, unsigned dev, uint32_t xid)
+{
+	last_xid = xid;
 }
 
 int engine_client_new(struct state *state, unsigned dev, struct engine_client **ret)
@@ -399,6 +405,7 @@ static void test_sticky_error(void)
 	check("the first fault stays",
 	      impl_cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS &&
 		      impl_cuCtxGetFlags(&flags) == CUDA_ERROR_ILLEGAL_ADDRESS);
+	check("monitors are told of a page fault", last_xid == 31);
 	check("it still tells its device", impl_cuCtxGetDevice(&device) == CUDA_SUCCESS);
 	impl_cuCtxSetCurrent(b);
 	check("another context works", impl_cuCtxSynchronize() == CUDA_SUCCESS);
