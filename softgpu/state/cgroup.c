@@ -8,24 +8,32 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* Finds where the cgroup v2 hierarchy is mounted, and what part of it. */
-static bool mount_find(char root[PATH_MAX], char mount_point[PATH_MAX])
+/* Where the cgroup v2 hierarchy is mounted, and what part of it; looked up once. */
+static struct {
+	char root[PATH_MAX];
+	char point[PATH_MAX];
+	bool found;
+} cgroup_mount;
+
+static void mount_find(void)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
-	char line[3 * PATH_MAX];
-	bool found = false;
+	char *line = NULL;
+	size_t size = 0;
 
 	if (!f)
-		return false;
-	while (!found && fgets(line, sizeof(line), f)) {
+		return;
+	while (!cgroup_mount.found && getline(&line, &size, f) > 0) {
 		if (strstr(line, " - cgroup2 "))
-			found = sscanf(line, "%*d %*d %*s %4095s %4095s", root, mount_point) == 2;
+			cgroup_mount.found = sscanf(line, "%*d %*d %*s %4095s %4095s",
+						    cgroup_mount.root, cgroup_mount.point) == 2;
 	}
+	free(line);
 	fclose(f);
-	return found;
 }
 
 static bool path_read(char path[PATH_MAX])
@@ -62,20 +70,27 @@ static void ancestors_read(char *path, size_t top, uint64_t ret[STATE_CGROUPS_MA
 	}
 }
 
+/* A container's mount may show a part of the hierarchy only: "/a/b" of the path "/a/b/c". */
+static const char *path_below_mount(const char *path)
+{
+	size_t len = strlen(cgroup_mount.root);
+
+	if (strcmp(cgroup_mount.root, "/") != 0 && strncmp(path, cgroup_mount.root, len) == 0)
+		path += len;
+	return strcmp(path, "/") == 0 ? "" : path;
+}
+
 void cgroups_own(uint64_t ret[STATE_CGROUPS_MAX])
 {
-	char root[PATH_MAX], mount_point[PATH_MAX], path[PATH_MAX];
-	char full[2 * PATH_MAX];
-	const char *below = path;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	char path[PATH_MAX], full[2 * PATH_MAX];
 
 	memset(ret, 0, STATE_CGROUPS_MAX * sizeof(*ret));
-	if (!path_read(path) || !mount_find(root, mount_point))
+	pthread_once(&once, mount_find);
+	if (!cgroup_mount.found || !path_read(path))
 		return;
-	/* A container's mount may show a part of the hierarchy only: "/a/b" of path "/a/b/c". */
-	if (strcmp(root, "/") != 0 && strncmp(path, root, strlen(root)) == 0)
-		below += strlen(root);
-	snprintf(full, sizeof(full), "%s%s", mount_point, strcmp(below, "/") == 0 ? "" : below);
-	ancestors_read(full, strlen(mount_point), ret);
+	snprintf(full, sizeof(full), "%s%s", cgroup_mount.point, path_below_mount(path));
+	ancestors_read(full, strlen(cgroup_mount.point), ret);
 }
 
 void cgroups_refresh(struct state_slot *slot)
