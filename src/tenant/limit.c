@@ -336,8 +336,10 @@ int limits_copy(const struct limits *from, struct limits *ret)
 		limits_done(&copy);
 		return -ENOMEM;
 	}
-	memcpy(copy.settings, from->settings, from->n_settings * sizeof(*copy.settings));
-	memcpy(copy.gpus, from->gpus, from->n_gpus * sizeof(*copy.gpus));
+	if (from->n_settings)
+		memcpy(copy.settings, from->settings, from->n_settings * sizeof(*copy.settings));
+	if (from->n_gpus)
+		memcpy(copy.gpus, from->gpus, from->n_gpus * sizeof(*copy.gpus));
 	*ret = copy;
 	return 0;
 }
