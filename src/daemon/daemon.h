@@ -120,11 +120,26 @@ void method_events_list(struct daemon *d, struct api_call *call);
 char *method_metrics(struct daemon *d, uid_t uid);
 
 /**
+ * books_view_new() - what the engine has of every tenant just now, for showing them
+ * @detail:	the tenant whose processes are wanted one by one, or NULL
+ *
+ * Return: NULL where there is no memory.
+ */
+struct books_view;
+struct books_view *books_view_new(struct daemon *d, const struct tenant *detail);
+void books_view_free(struct books_view *view);
+DEFINE_CLEANUP(struct books_view *, books_view_free)
+
+/**
  * tenant_json() - a tenant as the API shows it
  * @only_device:	-1 for all
- * @detail:		with its processes and the calls that wait
  */
-json_t *tenant_json(struct daemon *d, const struct tenant *t, int only_device, bool detail);
+json_t *tenant_json(const struct books_view *view, const struct tenant *t, int only_device);
+
+/**
+ * tenant_json_alone() - one tenant in detail, with a view of its own
+ */
+json_t *tenant_json_alone(struct daemon *d, const struct tenant *t);
 
 /**
  * request_tenant() - the tenant that an argument names and the caller may see

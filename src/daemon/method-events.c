@@ -112,7 +112,7 @@ int method_events_explain(struct daemon *d, const struct request *q, json_t **re
 	name = json_string_value(json_object_get(event, "tenant"));
 	t = name ? tenants_find(&d->tenants, name) : NULL;
 	if (t && tenant_is_visible(t, q->peer.uid))
-		json_object_set_new(event, "now", tenant_json(d, t, -1, false));
+		json_object_set_new(event, "now", tenant_json_alone(d, t));
 	*ret = event;
 	return 0;
 }

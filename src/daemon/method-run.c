@@ -97,7 +97,7 @@ static json_t *begin_reply(struct daemon *d, const struct tenant *t, const char 
 			json_sprintf("no cgroup of its own (%s): the tenant is the process and what "
 				     "it starts",
 				     no_cgroup));
-	return json_pack("{s:o, s:o, s:b}", "tenant", tenant_json(d, t, -1, false), "warnings",
+	return json_pack("{s:o, s:o, s:b}", "tenant", tenant_json_alone(d, t), "warnings",
 			 warnings, "own_cgroup", !no_cgroup);
 }
 

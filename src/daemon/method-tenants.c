@@ -14,17 +14,20 @@
 
 int method_tenants_list(struct daemon *d, const struct request *q, json_t **ret)
 {
-	json_t *list = json_array();
+	_cleanup_(books_view_freep) struct books_view *view = NULL;
 	const struct tenant *t;
+	json_t *list;
 	int device;
 
-	if (request_device(d, q, &device) < 0) {
-		json_decref(list);
+	if (request_device(d, q, &device) < 0)
 		return -EINVAL;
-	}
+	view = books_view_new(d, NULL);
+	if (!view)
+		return api_fail(q->error, API_E_FAULT, "out of memory");
+	list = json_array();
 	for (t = d->tenants.first; t; t = t->next) {
 		if (tenant_is_visible(t, q->peer.uid))
-			json_array_append_new(list, tenant_json(d, t, device, false));
+			json_array_append_new(list, tenant_json(view, t, device));
 	}
 	*ret = json_pack("{s:o}", "tenants", list);
 	return 0;
@@ -36,7 +39,7 @@ int method_tenants_show(struct daemon *d, const struct request *q, json_t **ret)
 
 	if (request_tenant(d, q, &t) < 0)
 		return -EINVAL;
-	*ret = tenant_json(d, t, -1, true);
+	*ret = tenant_json_alone(d, t);
 	return 0;
 }
 
@@ -75,7 +78,7 @@ static int reply_changed(struct daemon *d, const struct request *q, const char *
 		return api_fail(q->error, API_E_FAULT, "%s was written but is not there", name);
 	tenants_note(&d->tenants, kind, t, "%s %s", t->spec.name,
 		     kind == EVENT_TENANT_NEW ? "is a tenant now" : "has other limits now");
-	*ret = json_pack("{s:o, s:o}", "tenant", tenant_json(d, t, -1, true), "warnings",
+	*ret = json_pack("{s:o, s:o}", "tenant", tenant_json_alone(d, t), "warnings",
 			 change_warnings(d, t));
 	return 0;
 }

@@ -41,25 +41,24 @@ static json_t *gpus_json(const struct limits *limits)
 	return list;
 }
 
-/* What the processes of a tenant have by their calls, and beyond. */
+/* What the processes of one tenant have by their calls, and beyond. */
 struct sums {
-	uint32_t number;
 	uint64_t use[LEDGER_DEVICES];
 	uint64_t overhead[LEDGER_DEVICES];
 	unsigned n_processes;
-	json_t *list; /* of processes; NULL where they are not wanted */
 };
 
-static bool is_in_chain(const struct ledger_chain *chain, uint32_t number)
-{
-	uint32_t i;
-
-	for (i = 0; i < chain->n && i < LEDGER_DEPTH; i++) {
-		if (chain->tenants[i] == number)
-			return true;
-	}
-	return false;
-}
+/*
+ * Of all tenants by their number, from one walk over the processes and one over the
+ * calls that wait: however many tenants are shown, the engine is asked once.
+ */
+struct books_view {
+	struct daemon *daemon;
+	struct sums sums[LEDGER_TENANTS];
+	json_t *processes[LEDGER_TENANTS]; /* of the tenant @detail alone */
+	json_t *waiting[LEDGER_TENANTS];
+	uint32_t detail; /* a tenant's number, or 0 */
+};
 
 static json_t *process_json(const struct audit_process *p)
 {
@@ -80,20 +79,29 @@ static json_t *process_json(const struct audit_process *p)
 			 (json_int_t)overhead);
 }
 
+static void append(json_t **list, json_t *item)
+{
+	if (!*list)
+		*list = json_array();
+	json_array_append_new(*list, item);
+}
+
 static int add_process(const struct audit_process *p, void *userdata)
 {
-	struct sums *sums = userdata;
-	unsigned i;
+	struct books_view *view = userdata;
+	uint32_t i, number;
+	unsigned device;
 
-	if (!is_in_chain(&p->chain, sums->number))
-		return 0;
-	for (i = 0; i < LEDGER_DEVICES; i++) {
-		sums->use[i] += p->use[i];
-		sums->overhead[i] += p->overhead[i];
+	for (i = 0; i < p->chain.n && i < LEDGER_DEPTH; i++) {
+		number = p->chain.tenants[i] % LEDGER_TENANTS;
+		view->sums[number].n_processes++;
+		for (device = 0; device < LEDGER_DEVICES; device++) {
+			view->sums[number].use[device] += p->use[device];
+			view->sums[number].overhead[device] += p->overhead[device];
+		}
+		if (number == view->detail)
+			append(&view->processes[number], process_json(p));
 	}
-	sums->n_processes++;
-	if (sums->list)
-		json_array_append_new(sums->list, process_json(p));
 	return 0;
 }
 
@@ -127,12 +135,6 @@ static json_t *device_json(struct daemon *d, const struct tenant *t, unsigned de
 	return o;
 }
 
-struct held_search {
-	struct daemon *daemon;
-	uint32_t number;
-	json_t *list;
-};
-
 static uint64_t monotonic_ns(void)
 {
 	struct timespec now;
@@ -141,16 +143,12 @@ static uint64_t monotonic_ns(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-static int add_held(const struct audit_slot *slot, void *userdata)
+static json_t *held_json(struct daemon *d, const struct audit_slot *slot)
 {
-	struct held_search *search = userdata;
-	struct daemon *d = search->daemon;
 	const struct tenant *by = tenants_by_number(&d->tenants, slot->tenant);
 	uint64_t now = monotonic_ns();
 	json_t *o;
 
-	if (!is_in_chain(&slot->chain, search->number) || slot->ask != AUDIT_ASK_HOLD)
-		return 0;
 	o = json_pack("{s:I, s:i, s:i, s:s, s:I, s:I}", "ticket", (json_int_t)slot->ticket, "pid",
 		      (int)slot->tgid, "tid", (int)slot->tid, "call", engine_row_name(slot->row),
 		      "size", (json_int_t)slot->size, "since_ms",
@@ -160,17 +158,46 @@ static int add_held(const struct audit_slot *slot, void *userdata)
 	json_object_set_new(o, "for", slot->reason == AUDIT_REASON_DEVICE ? json_string("device memory")
 				      : by ? json_sprintf("memory.max of %s", by->spec.name)
 					   : json_string("its turn"));
-	json_array_append_new(search->list, o);
+	return o;
+}
+
+static int add_held(const struct audit_slot *slot, void *userdata)
+{
+	struct books_view *view = userdata;
+	uint32_t i;
+
+	for (i = 0; slot->ask == AUDIT_ASK_HOLD && i < slot->chain.n && i < LEDGER_DEPTH; i++)
+		append(&view->waiting[slot->chain.tenants[i] % LEDGER_TENANTS],
+		       held_json(view->daemon, slot));
 	return 0;
 }
 
-static json_t *held_json(struct daemon *d, const struct tenant *t)
+struct books_view *books_view_new(struct daemon *d, const struct tenant *detail)
 {
-	struct held_search search = { d, t->number, json_array() };
+	struct books_view *view = calloc(1, sizeof(*view));
 
-	if (d->engine && t->number)
-		engine_each_held(d->engine, add_held, &search);
-	return search.list;
+	if (!view)
+		return NULL;
+	view->daemon = d;
+	view->detail = detail ? detail->number : 0;
+	if (d->engine) {
+		engine_each_process(d->engine, add_process, view);
+		engine_each_held(d->engine, add_held, view);
+	}
+	return view;
+}
+
+void books_view_free(struct books_view *view)
+{
+	uint32_t i;
+
+	if (!view)
+		return;
+	for (i = 0; i < LEDGER_TENANTS; i++) {
+		json_decref(view->processes[i]);
+		json_decref(view->waiting[i]);
+	}
+	free(view);
 }
 
 static const char *const origin_names[] = {
@@ -199,26 +226,38 @@ static json_t *identity_json(struct daemon *d, const struct tenant *t)
 	return o;
 }
 
-json_t *tenant_json(struct daemon *d, const struct tenant *t, int only_device, bool detail)
+static json_t *list_or_empty(json_t *list)
 {
-	struct sums sums = { .number = t->number, .list = detail ? json_array() : NULL };
+	return list ? json_incref(list) : json_array();
+}
+
+json_t *tenant_json(const struct books_view *view, const struct tenant *t, int only_device)
+{
+	uint32_t number = t->number % LEDGER_TENANTS;
+	const struct sums *sums = &view->sums[number];
+	struct daemon *d = view->daemon;
 	json_t *o = identity_json(d, t), *devices = json_array();
 	unsigned i;
 
-	if (d->engine && t->number)
-		engine_each_process(d->engine, add_process, &sums);
 	for (i = 0; i < daemon_n_devices(d); i++) {
 		if (only_device < 0 || only_device == (int)i)
-			json_array_append_new(devices, device_json(d, t, i, &sums));
+			json_array_append_new(devices, device_json(d, t, i, sums));
 	}
 	json_object_set_new(o, "limits", limits_json(&t->spec.limits));
 	json_object_set_new(o, "lowered", limits_json(&t->lowered));
 	json_object_set_new(o, "gpus", gpus_json(&t->spec.limits));
 	json_object_set_new(o, "devices", devices);
 	json_object_set_new(o, "n_processes",
-			    d->engine && t->number ? json_integer(sums.n_processes) : json_null());
-	json_object_set_new(o, "waiting", held_json(d, t));
-	if (detail)
-		json_object_set_new(o, "processes", sums.list);
+			    d->engine && number ? json_integer(sums->n_processes) : json_null());
+	json_object_set_new(o, "waiting", list_or_empty(view->waiting[number]));
+	if (number == view->detail)
+		json_object_set_new(o, "processes", list_or_empty(view->processes[number]));
 	return o;
+}
+
+json_t *tenant_json_alone(struct daemon *d, const struct tenant *t)
+{
+	_cleanup_(books_view_freep) struct books_view *view = books_view_new(d, t);
+
+	return view ? tenant_json(view, t, -1) : NULL;
 }
