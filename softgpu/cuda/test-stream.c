@@ -6,6 +6,7 @@
  * test wants, so what runs before what is seen without looking at clocks.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "softgpu/cuda/test-driver.h"
@@ -257,6 +258,59 @@ static void test_ipc(CUstream a)
 	check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the other process is content");
 }
 
+/* A process that dies, unreaped, with an event recorded that it will never reach. */
+static void test_ipc_death(CUstream a)
+{
+	CUipcEventHandle handle;
+	int to_child[2], from_child[2];
+	CUevent event;
+	char byte;
+	pid_t pid;
+
+	NEED(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	NEED(cuIpcGetEventHandle(&handle, event));
+	if (pipe(to_child) < 0 || pipe(from_child) < 0)
+		exit(1);
+	pid = fork();
+	if (pid == 0) {
+		dup2(to_child[0], 0);
+		dup2(from_child[1], 1);
+		execl("/proc/self/exe", "test-stream", "die", NULL);
+		_exit(9);
+	}
+	close(from_child[1]);
+	if (write(to_child[1], &handle, sizeof(handle)) != sizeof(handle) ||
+	    read(from_child[0], &byte, 1) != 1)
+		exit(1);
+	expect(CUDA_ERROR_NOT_READY, cuEventQuery(event), "recorded by another process");
+	kill(pid, SIGKILL);
+	expect(CUDA_SUCCESS, cuEventSynchronize(event), "which dies: nobody waits for ever");
+	waitpid(pid, NULL, 0);
+}
+
+/* The other process of test_ipc_death(). */
+static int child_that_dies(void)
+{
+	CUipcEventHandle handle;
+	CUdevice device;
+	CUstream stream;
+	CUevent event;
+	CUcontext ctx;
+	void *pinned;
+
+	if (read(0, &handle, sizeof(handle)) != sizeof(handle) || cuInit(0) ||
+	    cuDeviceGet(&device, 0) || cuCtxCreate_v2(&ctx, 0, device) ||
+	    cuIpcOpenEventHandle(&event, handle) || cuMemHostAlloc(&pinned, 4096, 0) ||
+	    cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
+		return 1;
+	gate = pinned;
+	gate_close(stream);
+	if (cuEventRecord(event, stream) || write(1, "r", 1) != 1)
+		return 1;
+	pause();
+	return 0;
+}
+
 /* The other process of test_ipc(): standard output is the pipe. */
 static int child(void)
 {
@@ -283,7 +337,7 @@ int main(int argc, char **argv)
 	void *pinned;
 
 	if (argc > 1)
-		return child();
+		return strcmp(argv[1], "die") == 0 ? child_that_dies() : child();
 	ctx = test_begin();
 	NEED(cuModuleLoadData(&module, ptx));
 	put = test_function(module, "put");
@@ -301,6 +355,7 @@ int main(int argc, char **argv)
 	test_memory_operations(a);
 	test_per_thread(ctx, a);
 	test_ipc(a);
+	test_ipc_death(a);
 	test_handles(ctx, a);
 	expect(CUDA_SUCCESS, cuCtxDestroy_v2(ctx), "the context ends");
 	test_end();
