@@ -330,9 +330,8 @@ CUresult stream_capture_alloc(struct stream *stream, size_t bytes, CUdeviceptr *
 		.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
 		.alloc.bytesize = bytes,
 		.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.alloc.poolProps.location = {
-			CU_MEM_LOCATION_TYPE_DEVICE, stream_context(stream)->device->ordinal
-		},
+		.alloc.poolProps.location = { CU_MEM_LOCATION_TYPE_DEVICE,
+					      stream_context(stream)->device->ordinal },
 	};
 	CUresult r = capture_node(stream, &params);
 
@@ -370,9 +369,8 @@ static CUresult mark_set(struct capture_mark *mark, const struct capture_member 
 CUresult capture_record(struct stream *stream, CUevent handle, struct capture_mark *mark,
 			bool external, bool *ret_taken)
 {
-	CUgraphNodeParams params = {
-		.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord.event = handle
-	};
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+				     .eventRecord.event = handle };
 	struct capture_member *member;
 	struct graph_node *node;
 	CUresult r;
@@ -406,8 +404,8 @@ static CUresult wait_in_capture(struct stream *stream, struct capture_member *me
 	CUresult r = CUDA_SUCCESS;
 
 	if (!capture)
-		return member ? invalidate(member->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION) :
-				CUDA_ERROR_CAPTURED_EVENT;
+		return member ? invalidate(member->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
+			      : CUDA_ERROR_CAPTURED_EVENT;
 	if (capture->is_invalid)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	if (member && member->capture != capture) {
@@ -424,9 +422,8 @@ static CUresult wait_in_capture(struct stream *stream, struct capture_member *me
 CUresult capture_wait(struct stream *stream, CUevent handle, const struct capture_mark *mark,
 		      bool external, bool *ret_taken)
 {
-	CUgraphNodeParams params = {
-		.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait.event = handle
-	};
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+				     .eventWait.event = handle };
 	struct capture_member *member;
 	struct graph_node *node;
 	CUresult r;
@@ -607,8 +604,7 @@ struct capture_info {
 	size_t *n_after;
 };
 
-static CUresult get_info(CUstream handle, enum stream_default dflt,
-			 const struct capture_info *info)
+static CUresult get_info(CUstream handle, enum stream_default dflt, const struct capture_info *info)
 {
 	struct capture_member *member;
 	struct stream *stream;
@@ -624,9 +620,8 @@ static CUresult get_info(CUstream handle, enum stream_default dflt,
 		r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	member = member_of(stream);
 	if (r == CUDA_SUCCESS && member) {
-		*info->status = member->capture->is_invalid ?
-					CU_STREAM_CAPTURE_STATUS_INVALIDATED :
-					CU_STREAM_CAPTURE_STATUS_ACTIVE;
+		*info->status = member->capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+							    : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 		if (info->id)
 			*info->id = member->capture->id;
 		if (info->graph)

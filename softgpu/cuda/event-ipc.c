@@ -41,7 +41,8 @@ static CUresult shared_map(int fd, struct event_shared **ret)
 		return CUDA_ERROR_INVALID_HANDLE;
 	}
 	shared = calloc(1, sizeof(*shared));
-	at = mmap(NULL, sizeof(struct event_shared_words), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	at = mmap(NULL, sizeof(struct event_shared_words), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		  0);
 	if (!shared || at == MAP_FAILED) {
 		if (at != MAP_FAILED)
 			munmap(at, sizeof(struct event_shared_words));
@@ -138,8 +139,8 @@ CALL(cuIpcGetEventHandle, CUipcEventHandle *ret, CUevent handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!event->shared)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (share_export(event->shared->fd, 0, sizeof(struct event_shared_words), 0,
-			 &ipc.ticket) < 0)
+	if (share_export(event->shared->fd, 0, sizeof(struct event_shared_words), 0, &ipc.ticket) <
+	    0)
 		return CUDA_ERROR_MAP_FAILED;
 	*ret = (CUipcEventHandle){ 0 };
 	memcpy(ret, &ipc, sizeof(ipc));

@@ -62,9 +62,9 @@ bool event_point_is_reached(const struct event_point *point)
 
 uint64_t event_point_time(const struct event_point *point)
 {
-	return atomic_load(&point->reached) || !point->shared ?
-		       point->time_ns :
-		       atomic_load(&point->shared->words->time_ns);
+	return atomic_load(&point->reached) || !point->shared
+		       ? point->time_ns
+		       : atomic_load(&point->shared->words->time_ns);
 }
 
 void event_point_wait(struct event_point *point, const struct context *waiter)
@@ -331,7 +331,8 @@ CALL(cuEventDestroy, CUevent handle)
 	return impl_cuEventDestroy_v2(handle);
 }
 
-CALL_TWINS(cuEventRecordWithFlags, _ptsz, (CUevent handle, CUstream stream_handle, unsigned int flags),
+CALL_TWINS(cuEventRecordWithFlags, _ptsz,
+	   (CUevent handle, CUstream stream_handle, unsigned int flags),
 	   (handle, stream_handle, flags))
 {
 	struct event_work work;
@@ -350,8 +351,8 @@ CALL_TWINS(cuEventRecordWithFlags, _ptsz, (CUevent handle, CUstream stream_handl
 	if (event->ctx != stream_context(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (capture_any() || event->mark.capture_id)
-		r = capture_record(stream, handle, &event->mark,
-				   flags & CU_EVENT_RECORD_EXTERNAL, &taken);
+		r = capture_record(stream, handle, &event->mark, flags & CU_EVENT_RECORD_EXTERNAL,
+				   &taken);
 	if (r != CUDA_SUCCESS || taken)
 		return r;
 

@@ -32,9 +32,9 @@ static int max_dynamic_shared(const struct exec_kernel *kernel,
 {
 	if (settings->max_dynamic_shared >= 0)
 		return settings->max_dynamic_shared;
-	return kernel->shared_bytes < SHARED_DEFAULT_BYTES ?
-		       SHARED_DEFAULT_BYTES - (int)kernel->shared_bytes :
-		       0;
+	return kernel->shared_bytes < SHARED_DEFAULT_BYTES
+		       ? SHARED_DEFAULT_BYTES - (int)kernel->shared_bytes
+		       : 0;
 }
 
 CUresult function_attribute(const struct exec_kernel *kernel,
@@ -97,14 +97,16 @@ CUresult function_set_attribute(const struct exec_kernel *kernel,
 
 	switch (attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-		most = device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) -
+		most = device_attribute(device,
+					CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) -
 		       (int)kernel->shared_bytes;
 		if (value < 0 || value > most)
 			return CUDA_ERROR_INVALID_VALUE;
 		settings->max_dynamic_shared = value;
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-		if (value < CU_SHAREDMEM_CARVEOUT_DEFAULT || value > CU_SHAREDMEM_CARVEOUT_MAX_SHARED)
+		if (value < CU_SHAREDMEM_CARVEOUT_DEFAULT ||
+		    value > CU_SHAREDMEM_CARVEOUT_MAX_SHARED)
 			return CUDA_ERROR_INVALID_VALUE;
 		settings->carveout = value;
 		return CUDA_SUCCESS;
@@ -169,8 +171,8 @@ CALL(cuFuncSetCacheConfig, CUfunction handle, CUfunc_cache config)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	return (unsigned int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS :
-								    CUDA_ERROR_INVALID_VALUE;
+	return (unsigned int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS
+								  : CUDA_ERROR_INVALID_VALUE;
 }
 
 CALL(cuFuncSetSharedMemConfig, CUfunction handle, CUsharedconfig config)
@@ -180,9 +182,9 @@ CALL(cuFuncSetSharedMemConfig, CUfunction handle, CUsharedconfig config)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	return (unsigned int)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ?
-		       CUDA_SUCCESS :
-		       CUDA_ERROR_INVALID_VALUE;
+	return (unsigned int)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 CALL(cuFuncGetModule, CUmodule *ret, CUfunction handle)

@@ -162,7 +162,8 @@ static void memcpy_from_work(const void *work, CUgraphNodeParams *params,
 }
 
 /* The newer shape of the parameters is the older one and a context behind it. */
-_Static_assert(offsetof(CUDA_MEMSET_NODE_PARAMS_v2, ctx) == sizeof(CUDA_MEMSET_NODE_PARAMS), "memset");
+_Static_assert(offsetof(CUDA_MEMSET_NODE_PARAMS_v2, ctx) == sizeof(CUDA_MEMSET_NODE_PARAMS),
+	       "memset");
 
 static CUresult memset_to_work(const struct graph_node *node, const CUgraphNodeParams *params,
 			       void *work)

@@ -90,7 +90,7 @@ enum visit {
 
 struct ordering {
 	struct graph_node **stack;
-	size_t *next;	    /* of each node on the stack, the dependency to look at next */
+	size_t *next;	      /* of each node on the stack, the dependency to look at next */
 	unsigned char *visit; /* by index */
 	struct graph_node **order;
 	size_t n_ordered;

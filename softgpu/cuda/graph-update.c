@@ -191,8 +191,8 @@ static CUresult exec_update(struct graph_exec *exec, struct graph *graph,
 	plan_unref(plan);
 	if (r != CUDA_SUCCESS)
 		return r;
-	return info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS :
-							      CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	return info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS
+							    : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
 CALL(cuGraphExecUpdate_v2, CUgraphExec handle, CUgraph graph_handle,

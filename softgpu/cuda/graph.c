@@ -108,9 +108,8 @@ CUresult node_depend(struct graph_node *node, struct graph_node *from, const CUg
 	if (!after)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	node->after = after;
-	after[node->n_after++] = (struct graph_dependency){
-		from, data ? *data : (CUgraphEdgeData){ 0 }
-	};
+	after[node->n_after++] =
+		(struct graph_dependency){ from, data ? *data : (CUgraphEdgeData){ 0 } };
 	return CUDA_SUCCESS;
 }
 
@@ -574,8 +573,8 @@ CALL(cuGraphNodeGetDependencies, CUgraphNode handle, CUgraphNode *nodes, size_t 
 	return impl_cuGraphNodeGetDependencies_v2(handle, nodes, NULL, n);
 }
 
-CALL(cuGraphNodeGetDependentNodes_v2, CUgraphNode handle, CUgraphNode *nodes,
-     CUgraphEdgeData *data, size_t *n)
+CALL(cuGraphNodeGetDependentNodes_v2, CUgraphNode handle, CUgraphNode *nodes, CUgraphEdgeData *data,
+     size_t *n)
 {
 	struct node_list list = { .first = nodes, .data = data };
 	struct graph_dependency *dependency;

@@ -141,8 +141,9 @@ CUresult image_read(const void *image, const struct fatbin_reach *reach, struct 
 					  "or is damaged");
 		return CUDA_ERROR_INVALID_IMAGE;
 	case FATBIN_E_NO_PTX:
-		ptx_log_line(&jit->error, "error   : the image has machine code only, and a software "
-					  "GPU runs PTX");
+		ptx_log_line(&jit->error,
+			     "error   : the image has machine code only, and a software "
+			     "GPU runs PTX");
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	default:
 		return CUDA_ERROR_OUT_OF_MEMORY;

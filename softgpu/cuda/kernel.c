@@ -152,9 +152,10 @@ static CUresult running_begin(struct running *running, struct context *ctx,
 	*running = (struct running){ .ctx = ctx, .work = work };
 	if (exec_launch_new(&args, &running->launch) < 0)
 		return CUDA_ERROR_LAUNCH_FAILED;
-	running->ns_per_instruction = (double)engine_work_ns(config, PRICE_INSTRUCTIONS,
-							     n_blocks_of(work), n_threads_of(work)) /
-				      PRICE_INSTRUCTIONS;
+	running->ns_per_instruction =
+		(double)engine_work_ns(config, PRICE_INSTRUCTIONS, n_blocks_of(work),
+				       n_threads_of(work)) /
+		PRICE_INSTRUCTIONS;
 	return CUDA_SUCCESS;
 }
 

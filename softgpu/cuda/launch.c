@@ -107,8 +107,8 @@ static CUresult gather(struct kernel_work *work, const struct kernel_args *args)
 		if (!work->params)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return args->extra ? gather_extra(work->params, kernel->param_bytes, args->extra) :
-			     gather_params(work->params, kernel, args->params);
+	return args->extra ? gather_extra(work->params, kernel->param_bytes, args->extra)
+			   : gather_params(work->params, kernel, args->params);
 }
 
 CUresult kernel_work_init(struct kernel_work *work, struct context *ctx,
@@ -228,15 +228,15 @@ static CUresult read_attribute(const CUlaunchAttribute *attribute, struct launch
 		wishes->after = attribute->value.launchCompletionEvent.event;
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-		return attribute->value.deviceUpdatableKernelNode.deviceUpdatable ?
-			       CUDA_ERROR_NOT_SUPPORTED :
-			       CUDA_SUCCESS;
+		return attribute->value.deviceUpdatableKernelNode.deviceUpdatable
+			       ? CUDA_ERROR_NOT_SUPPORTED
+			       : CUDA_SUCCESS;
 	default:
 		/* The others are hints. */
 		return (unsigned int)attribute->id <=
-				       CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING ?
-			       CUDA_SUCCESS :
-			       CUDA_ERROR_INVALID_VALUE;
+				       CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+			       ? CUDA_SUCCESS
+			       : CUDA_ERROR_INVALID_VALUE;
 	}
 }
 

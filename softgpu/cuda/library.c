@@ -452,8 +452,8 @@ CALL(cuKernelGetParamInfo, CUkernel handle, size_t index, size_t *ret_offset, si
 	struct kernel *kernel;
 	CUresult r = kernel_find(handle, &kernel);
 
-	return r != CUDA_SUCCESS ? r :
-				   function_param(kernel->template, index, ret_offset, ret_size);
+	return r != CUDA_SUCCESS ? r
+				 : function_param(kernel->template, index, ret_offset, ret_size);
 }
 
 CALL(cuKernelGetAttribute, int *ret, CUfunction_attribute attribute, CUkernel handle,
@@ -483,7 +483,8 @@ CALL(cuKernelSetAttribute, CUfunction_attribute attribute, int value, CUkernel h
 		r = device_find(ordinal, &device);
 	if (r != CUDA_SUCCESS)
 		return r;
-	return function_set_attribute(kernel->template, &kernel->settings, device, attribute, value);
+	return function_set_attribute(kernel->template, &kernel->settings, device, attribute,
+				      value);
 }
 
 CALL(cuKernelSetCacheConfig, CUkernel handle, CUfunc_cache config, CUdevice ordinal)
@@ -496,6 +497,6 @@ CALL(cuKernelSetCacheConfig, CUkernel handle, CUfunc_cache config, CUdevice ordi
 		r = device_find(ordinal, &device);
 	if (r != CUDA_SUCCESS)
 		return r;
-	return (unsigned int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS :
-								    CUDA_ERROR_INVALID_VALUE;
+	return (unsigned int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS
+								  : CUDA_ERROR_INVALID_VALUE;
 }

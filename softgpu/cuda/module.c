@@ -292,7 +292,8 @@ CALL(cuModuleGetLoadingMode, CUmoduleLoadingMode *ret)
 		return r;
 	if (!ret)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret = mode && strcmp(mode, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+	*ret = mode && strcmp(mode, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING
+						  : CU_MODULE_LAZY_LOADING;
 	return CUDA_SUCCESS;
 }
 

@@ -40,7 +40,8 @@ unsigned int occupancy_blocks(const struct function *function, unsigned int n_th
 	least(&most,
 	      device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
 	      kernel->shared_bytes + dynamic_shared +
-		      device_attribute(device, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
+		      device_attribute(device,
+				       CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
 	least(&most, device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
 	      n_warps * lots(kernel->n_regs * WARP_THREADS, REGISTER_LOT));
 	return most;
@@ -94,7 +95,7 @@ CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, int *ret_grid, int *ret_block, C
 	}
 
 	*ret_grid = best * device_attribute(function->module->ctx->device,
-					 CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+					    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	*ret_block = best_threads;
 	return CUDA_SUCCESS;
 }
@@ -102,8 +103,8 @@ CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, int *ret_grid, int *ret_block, C
 CALL(cuOccupancyMaxPotentialBlockSize, int *ret_grid, int *ret_block, CUfunction handle,
      CUoccupancyB2DSize shared_of, size_t dynamic_shared, int limit)
 {
-	return impl_cuOccupancyMaxPotentialBlockSizeWithFlags(ret_grid, ret_block, handle, shared_of,
-							      dynamic_shared, limit,
+	return impl_cuOccupancyMaxPotentialBlockSizeWithFlags(ret_grid, ret_block, handle,
+							      shared_of, dynamic_shared, limit,
 							      CU_OCCUPANCY_DEFAULT);
 }
 

@@ -326,8 +326,8 @@ static CUstreamAttrValue *stream_attribute(struct stream *stream, CUstreamAttrID
 	}
 }
 
-CALL_TWINS(cuStreamGetAttribute, _ptsz, (CUstream handle, CUstreamAttrID id, CUstreamAttrValue *ret),
-	   (handle, id, ret))
+CALL_TWINS(cuStreamGetAttribute, _ptsz,
+	   (CUstream handle, CUstreamAttrID id, CUstreamAttrValue *ret), (handle, id, ret))
 {
 	CUstreamAttrValue *attribute;
 	struct stream *stream;

@@ -111,9 +111,10 @@ static void test_nodes(void)
 	expect(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate_v2(exec, clone, &info),
 	       "an update from a graph of another shape");
 	check(info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, "says so");
-	expect(CUDA_SUCCESS, cuGraphAddDependencies_v2(clone, &copy, &nodes[0], NULL, 1), "an edge");
-	expect(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies_v2(clone, &copy, &nodes[0], NULL, 1),
-	       "the same edge again");
+	expect(CUDA_SUCCESS, cuGraphAddDependencies_v2(clone, &copy, &nodes[0], NULL, 1),
+	       "an edge");
+	expect(CUDA_ERROR_INVALID_VALUE,
+	       cuGraphAddDependencies_v2(clone, &copy, &nodes[0], NULL, 1), "the same edge again");
 	NEED(cuGraphNodeFindInClone(&nodes[1], first, clone));
 	NEED(cuGraphAddDependencies_v2(clone, &nodes[0], &nodes[1], NULL, 1));
 	n = (size_t)exec;
@@ -153,7 +154,8 @@ static void test_kinds(void)
 	NEED(cuGraphAddChildGraphNode(&child, graph, &first, 1, inner));
 	NEED(cuGraphAddHostNode(&second, graph, &child, 1, &host));
 	NEED(cuGraphAddEventRecordNode(&at_end, graph, &second, 1, event));
-	NEED(cuUserObjectCreate(&object, &n_destroyed, count, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	NEED(cuUserObjectCreate(&object, &n_destroyed, count, 1,
+				CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
 	NEED(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
 	snprintf(path, sizeof(path), "%s/graph.dot", test_dir);
 	expect(CUDA_SUCCESS, cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE),
@@ -211,7 +213,8 @@ static void test_memory(void)
 	NEED(cuMemGetInfo_v2(&after, &total));
 	check(before - after == 2 << 20, "and is charged");
 	check(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) == 2 << 20, "it is used");
-	expect(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, stream), "it cannot be allocated twice");
+	expect(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, stream),
+	       "it cannot be allocated twice");
 	NEED(cuMemFreeAsync(alloc.dptr, stream));
 	NEED(cuStreamSynchronize(stream));
 	check(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) == 0, "freed by the program");
@@ -219,7 +222,8 @@ static void test_memory(void)
 	NEED(cuStreamSynchronize(stream));
 	expect(CUDA_SUCCESS, cuMemFree_v2(alloc.dptr), "the other way to free it");
 	expect(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(alloc.dptr), "not twice");
-	check(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == 2 << 20, "it is reserved still");
+	check(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == 2 << 20,
+	      "it is reserved still");
 	NEED(cuDeviceGraphMemTrim(0));
 	check(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == 0, "until it is trimmed");
 	NEED(cuMemGetInfo_v2(&after, &total));

@@ -36,18 +36,17 @@ static const char ptx[] =
 	".visible .entry nothing() { ret; }\n"
 	".visible .entry few() .maxntid 64, 1, 1 { ret; }\n";
 
-static const char ptx_caller[] =
-	".version 7.0\n.target sm_75\n.address_size 64\n"
-	".extern .func (.param .b32 r) twice(.param .b32 v);\n"
-	".visible .entry call(.param .u64 to)\n"
-	"{\n"
-	"	.reg .b32 %r<3>; .reg .b64 %d<2>;\n"
-	"	ld.param.u64 %d1, [to]; mov.u32 %r1, 21;\n"
-	"	{ .param .b32 v; .param .b32 r; st.param.b32 [v], %r1;\n"
-	"	call.uni (r), twice, (v); ld.param.b32 %r2, [r]; }\n"
-	"	st.global.u32 [%d1], %r2;\n"
-	"	ret;\n"
-	"}\n";
+static const char ptx_caller[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+				 ".extern .func (.param .b32 r) twice(.param .b32 v);\n"
+				 ".visible .entry call(.param .u64 to)\n"
+				 "{\n"
+				 "	.reg .b32 %r<3>; .reg .b64 %d<2>;\n"
+				 "	ld.param.u64 %d1, [to]; mov.u32 %r1, 21;\n"
+				 "	{ .param .b32 v; .param .b32 r; st.param.b32 [v], %r1;\n"
+				 "	call.uni (r), twice, (v); ld.param.b32 %r2, [r]; }\n"
+				 "	st.global.u32 [%d1], %r2;\n"
+				 "	ret;\n"
+				 "}\n";
 
 static const char ptx_callee[] =
 	".version 7.0\n.target sm_75\n.address_size 64\n"
@@ -86,7 +85,8 @@ static void test_add(void)
 	}
 	NEED(cuMemcpyHtoD_v2(da, a, sizeof(a)));
 	NEED(cuMemcpyHtoD_v2(db, b, sizeof(b)));
-	expect(CUDA_SUCCESS, cuLaunchKernel(add, 8, 1, 1, 128, 1, 1, 0, NULL, params, NULL), "launch");
+	expect(CUDA_SUCCESS, cuLaunchKernel(add, 8, 1, 1, 128, 1, 1, 0, NULL, params, NULL),
+	       "launch");
 	NEED(cuMemcpyDtoH_v2(c, dc, sizeof(c)));
 	for (int i = 0; i < N; i++)
 		n_wrong += c[i] != 3.0f * i;
@@ -199,7 +199,8 @@ static void test_library(void)
 
 	NEED(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
 	NEED(cuLibraryGetKernel(&kernel, library, "scaled"));
-	expect(CUDA_ERROR_NOT_FOUND, cuLibraryGetKernel(&kernel, library, "none"), "no such kernel");
+	expect(CUDA_ERROR_NOT_FOUND, cuLibraryGetKernel(&kernel, library, "none"),
+	       "no such kernel");
 	NEED(cuKernelGetName(&name, kernel));
 	check(strcmp(name, "scaled") == 0, "a kernel's name");
 	NEED(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
@@ -224,11 +225,11 @@ static void test_link(void)
 	FILE *f;
 
 	NEED(cuLinkCreate_v2(0, NULL, NULL, &link));
-	NEED(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)ptx_caller, sizeof(ptx_caller), "a", 0,
-			      NULL, NULL));
+	NEED(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)ptx_caller, sizeof(ptx_caller), "a",
+			      0, NULL, NULL));
 	check(cuLinkComplete(link, &image, &size) != CUDA_SUCCESS, "a function that is missing");
-	NEED(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)ptx_callee, sizeof(ptx_callee), "b", 0,
-			      NULL, NULL));
+	NEED(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)ptx_callee, sizeof(ptx_callee), "b",
+			      0, NULL, NULL));
 	NEED(cuLinkComplete(link, &image, &size));
 
 	snprintf(path, sizeof(path), "%s/image", test_dir);
@@ -237,7 +238,8 @@ static void test_link(void)
 	fclose(f);
 	NEED(cuLinkDestroy(link));
 	NEED(cuModuleLoad(&linked, path));
-	NEED(cuLaunchKernel(test_function(linked, "call"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	NEED(cuLaunchKernel(test_function(linked, "call"), 1, 1, 1, 1, 1, 1, 0, NULL, params,
+			    NULL));
 	check(word_value() == 42, "a linked image, from a file");
 	NEED(cuModuleUnload(linked));
 }

@@ -251,7 +251,8 @@ static void test_ipc(CUstream a)
 	close(from_child[1]);
 	if (write(to_child[1], &handle, sizeof(handle)) != sizeof(handle))
 		exit(1);
-	check(read(from_child[0], &byte, 1) == 1 && byte == 'n', "not reached, seen from elsewhere");
+	check(read(from_child[0], &byte, 1) == 1 && byte == 'n',
+	      "not reached, seen from elsewhere");
 	gate_open();
 	check(read(from_child[0], &byte, 1) == 1 && byte == 'y', "reached, seen from elsewhere");
 	waitpid(pid, &status, 0);

@@ -2,8 +2,8 @@
 /*
  * How far memory can be read: what the kernel's list of mappings says, or a length.
  *
- * Images come mostly without a length, so a damaged size would otherwise make the driver read to the end
- * of a mapping and die. Loading code is rare enough to read the list each time.
+ * Images come mostly without a length, so a damaged size would otherwise make the driver read to
+ * the end of a mapping and die. Loading code is rare enough to read the list each time.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -88,10 +88,12 @@ static size_t build_reach(void *arg, const void *addr)
 	struct build *build = arg;
 	const uint8_t *at = addr;
 
-	return at >= build->bytes && at < build->bytes + build->n ? build->bytes + build->n - at : 0;
+	return at >= build->bytes && at < build->bytes + build->n ? build->bytes + build->n - at
+								  : 0;
 }
 
-/* Reads and frees a build: whether the answer is @answer, and if that is 0, the first text @text. */
+/* Reads and frees a build: whether the answer is @answer, and if that is 0, the first text @text.
+ */
 static bool reads(struct build *build, unsigned int arch, int answer, const char *text)
 {
 	struct fatbin_reach reach = { build_reach, build };
@@ -157,7 +159,10 @@ static void test_choice(void)
 
 		build_text(build, 120, "hundred");
 		build_text(build, 75, "seventy");
-		build_entry(build, FATBIN_KIND_ELF, 90, "\x7f" "ELF", 4);
+		build_entry(build, FATBIN_KIND_ELF, 90,
+			    "\x7f"
+			    "ELF",
+			    4);
 		build_text(build, 80, "eighty");
 		check(reads(build, cases[i].arch, 0, cases[i].text), cases[i].what);
 	}
@@ -171,7 +176,10 @@ static void test_damage(void)
 	check(reads(build, 90, FATBIN_E_NO_PTX, NULL), "nothing in it");
 
 	build = build_new();
-	build_entry(build, FATBIN_KIND_ELF, 90, "\x7f" "ELF", 4);
+	build_entry(build, FATBIN_KIND_ELF, 90,
+		    "\x7f"
+		    "ELF",
+		    4);
 	check(reads(build, 90, FATBIN_E_NO_PTX, NULL), "machine code only");
 
 	build = build_new();
@@ -205,9 +213,8 @@ static bool reads_bare(const void *addr, int answer, size_t n_ptx, const char *l
 {
 	struct fatbin_image *image = NULL;
 	int r = fatbin_read(addr, &fatbin_reach_process, 90, &image);
-	bool good = r == answer &&
-		    (r != 0 || (image->n_ptx == n_ptx &&
-				strcmp(image->ptx[n_ptx - 1].text, last) == 0));
+	bool good = r == answer && (r != 0 || (image->n_ptx == n_ptx &&
+					       strcmp(image->ptx[n_ptx - 1].text, last) == 0));
 
 	fatbin_image_free(image);
 	return good;
