@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * Shares of a device's time: the arithmetic. No I/O, no clock, no globals; the first half compiles
+ * into the BPF programs too.
+ *
+ * A launch is charged the device time that it is expected to take. A tenant with a rate of 30 per cent
+ * that launches 3 ms of work may launch again when 10 ms have gone by:
+ *
+ *	due  --------+----------+------> time
+ *	        launch 3 ms   may launch again
+ *
+ * so all that is kept of a tenant on a device is the moment at which it is due. What it did not use
+ * is credit for SHARE_BURST_NS at most.
+ *
+ * What a launch takes is known only afterwards and roughly: a driver tells, several times a second, in
+ * what per cent of a period a process was at work. Two bounds make the best of that. At the end of a period,
+ * all that was measured was launched before its end; and if the process' queue ran empty in the period,
+ * all that was launched before its begin is measured:
+ *
+ *	launched up to the begin  <=  measured up to the end  <=  launched up to the end
+ *
+ * Where what was charged breaks a bound it is corrected, the tenant's due moment along with it. So an
+ * error of the expected costs shifts a share for less than a period and does not add up.
+ */
+#ifndef TENANT_SHARE_H
+#define TENANT_SHARE_H
+
+#include <linux/types.h>
+
+#define SHARE_BURST_NS	100000000ULL
+#define SHARE_ONE	65536U	/* `stretch` of the whole device */
+#define SHARE_FIRST_NS	25000000ULL	/* what the first launch of a process is taken to cost */
+
+#define SHARE_INLINE static inline __attribute__((always_inline, unused))
+
+/**
+ * struct share - a tenant on a device
+ * @due_ns:		when it may launch again, on the monotonic clock (both)
+ * @usage_ns:		device time that it was measured to use (user space)
+ * @throttled_ns:	how long its threads were held, in sum (programs)
+ * @n_throttled:	how often (programs)
+ * @told_ns:		when it was last told that it is held (programs)
+ * @stretch:		SHARE_ONE / rate, 0 for no limit (user space)
+ * @max_permille:	compute.max, 0 for none (user space)
+ * @weight:		compute.weight, 0 for the default (user space)
+ */
+struct share {
+	__u64 due_ns;
+	__u64 usage_ns;
+	__u64 throttled_ns;
+	__u64 n_throttled;
+	__u64 told_ns;
+	__u32 stretch;
+	__u32 max_permille;
+	__u32 weight;
+	__u32 unused;
+};
+
+SHARE_INLINE int share_is_due(const struct share *s, __u64 now)
+{
+	return !*(volatile const __u32 *)&s->stretch || *(volatile const __u64 *)&s->due_ns <= now;
+}
+
+/** share_take() - charge a launch of @cost_ns */
+SHARE_INLINE void share_take(struct share *s, __u64 now, __u64 cost_ns)
+{
+	__u64 stretch = *(volatile __u32 *)&s->stretch;
+	__u64 due = *(volatile __u64 *)&s->due_ns;
+
+	if (!stretch)
+		return;
+	/* Of several who try, one succeeds, and that is enough. */
+	if (due + SHARE_BURST_NS < now)
+		__sync_val_compare_and_swap(&s->due_ns, due, now - SHARE_BURST_NS);
+	__sync_fetch_and_add(&s->due_ns, cost_ns * stretch / SHARE_ONE);
+}
+
+#ifndef __bpf__
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** share_stretch() - of a rate; at least 1 permille, more than the whole is the whole */
+uint32_t share_stretch(double rate);
+
+/** share_correct() - it has used @ns more than was charged; less, where negative */
+void share_correct(struct share *s, uint64_t now, double ns);
+
+/** share_set_rate() - from now on, with what it owes at the old one. @stretch: 0 for no limit */
+void share_set_rate(struct share *s, uint64_t now, uint32_t stretch);
+
+#define SHARE_MARKS 32
+
+/**
+ * struct share_meter - what a process was charged on a device, against what was measured
+ * @marks:	what was charged in all, at some moments
+ * @raw_ns:	the same by the programs' count, which knows the costs of then
+ * @charged:	and at the costs of today
+ * @begun_at:	up to where it has been compared: up to the begin of the last period
+ * @ended_at:	and up to its end
+ * @unmeasured:	of what was charged up to @ended_at, what has not been measured yet
+ * @measured:	sums that fade with time, to learn the costs: measured; charged up to the
+ * @begun:	begins of the same periods
+ * @ended:	and up to their ends
+ */
+struct share_meter {
+	struct {
+		uint64_t time_ns;
+		double charged;
+	} marks[SHARE_MARKS];
+	unsigned n_marks;
+	uint64_t raw_ns;
+	double charged;
+	double begun_at;
+	double ended_at;
+	double unmeasured;
+	double measured;
+	double begun;
+	double ended;
+};
+
+/** share_meter_mark() - note what has been charged in all up to now; several times a period */
+void share_meter_mark(struct share_meter *m, uint64_t now, uint64_t charged_ns);
+
+/**
+ * struct share_sample - what was measured of one process in one period
+ * @drained:	its queue ran empty within it, as far as one can tell: the device had time left
+ */
+struct share_sample {
+	uint64_t begin_ns;
+	uint64_t end_ns;
+	uint64_t busy_ns;
+	bool drained;
+};
+
+/**
+ * struct share_finding - what follows from it
+ * @correction_ns:	for share_correct() of all that were charged
+ * @factor:		by which the costs of what was launched lately should change
+ */
+struct share_finding {
+	double correction_ns;
+	double factor;
+};
+
+/** share_meter_sample() - compare; periods in order, after a mark at or behind their end */
+struct share_finding share_meter_sample(struct share_meter *m, const struct share_sample *sample);
+
+/**
+ * struct share_claim - a tenant that was at work lately
+ * @weight:	of compute.weight
+ * @max:	of compute.max, 1 for the whole device
+ * @used:	part of the device that it had
+ * @waits:	it wants more than it had: its threads were held
+ * @ret_rate:	what it gets
+ */
+struct share_claim {
+	double weight;
+	double max;
+	double used;
+	bool waits;
+	double ret_rate;
+};
+
+/**
+ * share_divide() - divide a device by weight among those who are at work
+ *
+ * Who uses less than its part leaves the rest to the others, and has its part back as soon as it asks.
+ */
+void share_divide(struct share_claim *claims, size_t n);
+
+#endif
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shares, against a small model of a device: kernels in queues, turns of 2 ms, samples in whole per cents
+ * every sixth of a second, threads that are let go a few milliseconds late.
+ *
+ * Nothing here takes real time or chance, so the figures are the same each time.
+ */
+#include "tenant/share.h"
+
+#include "base/base.h"
+#include "base/check.h"
+
+
+#define MS	    1000000ULL
+#define STEP_NS	    20000ULL	/* of the model's clock */
+#define TURN_NS	    (2 * MS)
+#define SAMPLE_NS   (500 * MS / 3)
+#define TICK_NS	    (25 * MS)	/* how often user space looks */
+#define RELEASE_NS  (5 * MS)	/* held threads are looked at so often */
+#define END_NS	    (9000 * MS)
+#define WINDOW_STEP (100 * MS)
+#define WINDOWS	    128
+#define QUEUE	    1024	/* launches that the driver takes before it blocks */
+#define TENANTS	    4
+
+struct tenant {
+	double max;	/* compute.max */
+	double weight;
+	uint64_t kernel_ns;
+	bool synchronous;
+	uint64_t idle_from_ns; /* it does nothing between these */
+	uint64_t idle_to_ns;
+
+	struct share share;
+	struct share_meter meter;
+	double cost_ns;
+	uint64_t charged_ns;
+	uint64_t ahead_ns;  /* queued */
+	uint64_t busy_ns;   /* in the running period */
+	uint64_t served_ns; /* in all */
+	uint64_t resume_ns; /* the thread sleeps or is held until then */
+	uint64_t window_at[WINDOWS];
+	bool held;
+};
+
+struct model {
+	struct tenant tenants[TENANTS];
+	size_t n;
+	size_t turn;
+	uint64_t turn_end_ns;
+};
+
+static void serve(struct model *m, uint64_t now)
+{
+	for (size_t i = 0; i <= m->n; i++) {
+		struct tenant *t = &m->tenants[m->turn];
+
+		if (t->ahead_ns > 0 && now < m->turn_end_ns) {
+			t->ahead_ns -= STEP_NS;
+			t->busy_ns += STEP_NS;
+			t->served_ns += STEP_NS;
+			return;
+		}
+		m->turn = (m->turn + 1) % m->n;
+		m->turn_end_ns = now + TURN_NS;
+	}
+}
+
+static bool may_launch(const struct tenant *t, uint64_t now)
+{
+	if (now < t->resume_ns || (now >= t->idle_from_ns && now < t->idle_to_ns))
+		return false;
+	return t->synchronous ? t->ahead_ns == 0 : t->ahead_ns < QUEUE * t->kernel_ns;
+}
+
+static void launch(struct tenant *t, uint64_t now)
+{
+	/* Two launches a step: about what a thread does without the device. */
+	for (int i = 0; i < 2 && may_launch(t, now); i++) {
+		if (!share_is_due(&t->share, now)) {
+			t->held = true;
+			t->resume_ns = (now / RELEASE_NS + 1) * RELEASE_NS;
+			return;
+		}
+		share_take(&t->share, now, (uint64_t)t->cost_ns);
+		t->charged_ns += (uint64_t)t->cost_ns;
+		t->ahead_ns += t->kernel_ns;
+	}
+}
+
+static void divide(struct model *m, uint64_t now)
+{
+	struct share_claim claims[TENANTS];
+
+	for (size_t i = 0; i < m->n; i++)
+		claims[i] = (struct share_claim){ m->tenants[i].weight, m->tenants[i].max,
+						  (double)m->tenants[i].busy_ns / SAMPLE_NS,
+						  m->tenants[i].held, 0 };
+	share_divide(claims, m->n);
+	for (size_t i = 0; i < m->n; i++) {
+		share_set_rate(&m->tenants[i].share, now, share_stretch(claims[i].ret_rate));
+		m->tenants[i].held = false;
+	}
+}
+
+static void sample(struct model *m, uint64_t end)
+{
+	uint64_t busy = 0;
+
+	for (size_t i = 0; i < m->n; i++)
+		busy += m->tenants[i].busy_ns;
+	if (m->n > 1)
+		divide(m, end);
+	for (size_t i = 0; i < m->n; i++) {
+		struct tenant *t = &m->tenants[i];
+		uint64_t percent = (t->busy_ns * 100 + SAMPLE_NS / 2) / SAMPLE_NS;
+		struct share_sample s = { end - SAMPLE_NS, end, percent * SAMPLE_NS / 100,
+					  busy < SAMPLE_NS * 95 / 100 };
+		struct share_finding f = share_meter_sample(&t->meter, &s);
+
+		share_correct(&t->share, end, f.correction_ns);
+		t->cost_ns *= f.factor;
+		t->busy_ns = 0;
+	}
+}
+
+static void run(struct model *m)
+{
+	uint64_t n_samples = 0;
+
+	for (size_t i = 0; i < m->n; i++) {
+		m->tenants[i].cost_ns = SHARE_FIRST_NS;
+		share_set_rate(&m->tenants[i].share, 0, share_stretch(m->tenants[i].max));
+	}
+	for (uint64_t now = 0; now < END_NS; now += STEP_NS) {
+		for (size_t i = 0; i < m->n; i++) {
+			launch(&m->tenants[i], now);
+			if (now % WINDOW_STEP == 0)
+				m->tenants[i].window_at[now / WINDOW_STEP] = m->tenants[i].served_ns;
+			if (now % TICK_NS == 0)
+				share_meter_mark(&m->tenants[i].meter, now, m->tenants[i].charged_ns);
+		}
+		serve(m, now);
+		if (now % TICK_NS == 0 && now / SAMPLE_NS > n_samples)
+			sample(m, ++n_samples * SAMPLE_NS);
+	}
+}
+
+/* Least and greatest share in any window after the first second. */
+static void shares(const struct tenant *t, double *ret_least, double *ret_most)
+{
+	uint64_t width = MAX(2000 * MS, 20 * t->kernel_ns) / WINDOW_STEP;
+
+	*ret_least = 1;
+	*ret_most = 0;
+	for (size_t i = 1000 * MS / WINDOW_STEP; i + width < END_NS / WINDOW_STEP; i++) {
+		double share = (double)(t->window_at[i + width] - t->window_at[i]) / (width * WINDOW_STEP);
+
+		*ret_least = MIN(*ret_least, share);
+		*ret_most = MAX(*ret_most, share);
+	}
+}
+
+static void check_alone(double max, uint64_t kernel_ns, bool synchronous)
+{
+	struct model m = { .n = 1, .tenants = { { .max = max, .weight = 1, .kernel_ns = kernel_ns,
+						  .synchronous = synchronous } } };
+	double least, most;
+
+	run(&m);
+	shares(&m.tenants[0], &least, &most);
+	check(least > max - 0.03 && most < max + 0.03, "share: %g%% alone, %s kernels of %g ms: %.1f to %.1f",
+	      max * 100, synchronous ? "synchronous" : "asynchronous", kernel_ns / 1e6, least * 100, most * 100);
+}
+
+static void check_many(const char *name, struct model *m, const double *wanted, double tolerance)
+{
+	run(m);
+	for (size_t i = 0; i < m->n; i++) {
+		double least, most;
+
+		shares(&m->tenants[i], &least, &most);
+		check(least > wanted[i] - tolerance * wanted[i] && most < wanted[i] + tolerance * wanted[i],
+		      "share: %s: %zu has %.1f to %.1f, wanted %.1f", name, i, least * 100, most * 100,
+		      wanted[i] * 100);
+	}
+}
+
+/* While the heaviest does nothing, the others have its time. */
+static void check_idle(void)
+{
+	struct model m = { .n = 3, .tenants = { { .max = 1, .weight = 1, .kernel_ns = 200000 },
+						{ .max = 1, .weight = 2, .kernel_ns = 200000 },
+						{ .max = 1, .weight = 4, .kernel_ns = 5 * MS,
+						  .idle_from_ns = 3000 * MS, .idle_to_ns = 6000 * MS } } };
+	const size_t from = 4000 * MS / WINDOW_STEP, to = 6000 * MS / WINDOW_STEP;
+	double share[2];
+
+	run(&m);
+	for (size_t i = 0; i < 2; i++)
+		share[i] = (double)(m.tenants[i].window_at[to] - m.tenants[i].window_at[from]) /
+			   (2000 * MS);
+	check(share[0] > 0.29 && share[0] < 0.37 && share[1] > 0.62 && share[1] < 0.71,
+	      "share: with the heaviest idle the others have %.1f and %.1f", share[0] * 100, share[1] * 100);
+}
+
+int main(void)
+{
+	const uint64_t kernels[] = { 20000, 200000, 1 * MS, 5 * MS, 20 * MS, 99 * MS };
+	struct model both = { .n = 2, .tenants = { { .max = 0.3, .weight = 1, .kernel_ns = 200000 },
+						   { .max = 0.7, .weight = 1, .kernel_ns = 5 * MS } } };
+	struct model weights = { .n = 3, .tenants = { { .max = 1, .weight = 1, .kernel_ns = 200000 },
+						      { .max = 1, .weight = 2, .kernel_ns = 200000 },
+						      { .max = 1, .weight = 4, .kernel_ns = 5 * MS } } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++) {
+		check_alone(0.3, kernels[i], /* synchronous= */ false);
+		check_alone(0.3, kernels[i], /* synchronous= */ true);
+	}
+	check_alone(0.7, 5 * MS, /* synchronous= */ false);
+	check_alone(0.05, 200000, /* synchronous= */ false);
+	check_many("30 and 70 per cent", &both, (const double[]){ 0.3, 0.7 }, 0.07);
+	check_many("weights 1:2:4", &weights, (const double[]){ 1 / 7.0, 2 / 7.0, 4 / 7.0 }, 0.05);
+	check_idle();
+	return check_result();
+}
