@@ -94,6 +94,23 @@ static struct speed measure(const char *text, u32 rounds, u32 workers)
 	return (struct speed){ (f64)p.instructions / wall * 1e-6, (f64)p.instructions / cpu * 1e-6 };
 }
 
+/* Microseconds from a kernel that does nothing to its end, one block of one warp. */
+static f64 measure_launch(void)
+{
+	enum { N = 20000 };
+	struct kit_run run = { .grid = 1, .block = 32 };
+	f64 cpu;
+
+	kit_reset();
+	run.image = kit_image(".visible .entry k()\n{\nret;\n}\n");
+	cpu = now_s(CLOCK_PROCESS_CPUTIME_ID);
+	for (u32 i = 0; i < N; i++)
+		kit_run(&run);
+	cpu = now_s(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	exec_image_free(run.image);
+	return cpu / N * 1e6;
+}
+
 int main(void)
 {
 	static const struct {
@@ -116,5 +133,6 @@ int main(void)
 		printf("%-16s %10.0f %8.0f %10.0f %8.0f %5.2fx\n", kernels[i].name, one.wall, one.cpu,
 		       two.wall, two.cpu, two.wall / one.wall);
 	}
+	printf("A launch of nothing, made, run and freed: %.2f us of CPU\n", measure_launch());
 	return 0;
 }

@@ -155,6 +155,7 @@ void block_start(struct block *block, u64 index)
 	block->ctaid[1] = (u32)(index / launch->grid[0] % launch->grid[1]);
 	block->ctaid[2] = (u32)(index / launch->grid[0] / launch->grid[1]);
 	block->n_alive = block->n_warps;
+	block->turn = 0;
 	block->wake_ns = 0;
 	memset(block->barriers, 0, sizeof(block->barriers));
 	for (u32 i = 0; i < block->n_warps; i++)
@@ -223,7 +224,24 @@ static u64 first_wake(const struct block *block)
 	return first;
 }
 
-static void run_warps(struct block *block, struct block_progress *ret, u64 budget)
+/* A turn of one warp; whether it ran at all. */
+static bool run_warp(struct warp *w, struct block_progress *ret)
+{
+	bool any;
+
+	if (!w->n_fragments)
+		return false;
+	w->executed = 0;
+	w->spun = 0;
+	warp_run(w, WARP_SLICE);
+	any = w->executed != 0;
+	ret->executed += w->executed;
+	ret->spun += w->spun;
+	w->executed = 0;
+	return any;
+}
+
+static void run_warps(struct block *block, struct block_progress *ret, u64 budget, u64 deadline_ns)
 {
 	bool any = true;
 
@@ -231,23 +249,17 @@ static void run_warps(struct block *block, struct block_progress *ret, u64 budge
 	while (any && block->n_alive && ret->executed + ret->spun < budget) {
 		any = false;
 		for (u32 i = 0; i < block->n_warps; i++) {
-			struct warp *w = block->warps[i];
-
-			if (!w->n_fragments)
-				continue;
-			w->executed = 0;
-			w->spun = 0;
-			warp_run(w, WARP_SLICE);
-			any |= w->executed != 0;
-			ret->executed += w->executed;
-			ret->spun += w->spun;
-			w->executed = 0;
+			any |= run_warp(block->warps[block->turn], ret);
+			block->turn = (block->turn + 1) % block->n_warps;
+			/* Whoever is late here is first in the next slice. */
+			if (any && deadline_ns && exec_now_ns() >= deadline_ns)
+				return;
 		}
 	}
 	ret->waits = !any;
 }
 
-void block_run(struct block *block, u64 budget, struct block_progress *ret)
+void block_run(struct block *block, u64 budget, u64 deadline_ns, struct block_progress *ret)
 {
 	struct fault fault;
 
@@ -255,7 +267,7 @@ void block_run(struct block *block, u64 budget, struct block_progress *ret)
 	fault.code = EXEC_FAULT_NONE;
 	this_fault = &fault;
 	if (!setjmp(fault.away)) {
-		run_warps(block, ret, budget);
+		run_warps(block, ret, budget, deadline_ns);
 	} else {
 		for (u32 i = 0; i < block->n_warps; i++)
 			ret->executed += block->warps[i]->executed;

@@ -76,8 +76,11 @@ struct block_progress {
 	char message[160];
 };
 
-/* Runs a block until @budget instructions are used up, or it ends, waits or faults. */
-void block_run(struct block *block, u64 budget, struct block_progress *ret);
+/*
+ * Runs a block until @budget instructions are used up, the time is @deadline_ns
+ * (0: no limit), or it ends, waits or faults.
+ */
+void block_run(struct block *block, u64 budget, u64 deadline_ns, struct block_progress *ret);
 
 /* ---- faults: they leave the handler, and block_run() returns ---------------------------------------- */
 

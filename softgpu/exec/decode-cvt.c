@@ -56,7 +56,7 @@ static u32 decode_cvt_source(struct decoder *d, struct ptx_insn *step)
 		step->stype = is_signed(in->stype) ? PTX_S32 : PTX_U32;
 	}
 	if (step->stype == PTX_F32 && in->flags & PTX_F_FTZ)
-		source = decode_flush(d, source);
+		source = decode_flush(d, PTX_F32, source);
 	return source;
 }
 

@@ -427,31 +427,48 @@ void decode_clamp(struct decoder *d, u32 result)
 	in->op[0] = in->op[1] = result;
 }
 
-/* What does not compute does not flush by itself either. */
+/* Halves are computed in float, where they are not denormal; and what does not compute does not flush. */
 static bool needs_flush(const struct ptx_insn *in)
 {
-	if (in->type != PTX_F32 || !(in->flags & PTX_F_FTZ))
+	if (!(in->flags & PTX_F_FTZ) || !exec_isa->find_flush((enum ptx_type)in->type))
 		return false;
+	if (in->type != PTX_F32)
+		return true;
 	return in->op == PTX_OP_MIN || in->op == PTX_OP_MAX || in->op == PTX_OP_NEG ||
 	       in->op == PTX_OP_ABS;
 }
 
-u32 decode_flush(struct decoder *d, u32 source)
+static void emit_flush(struct decoder *d, enum ptx_type type, u32 to, u32 from)
 {
-	struct insn *in;
-	u32 temp;
+	struct insn *in = decode_emit_extra(d, exec_isa->find_flush(type));
 
-	temp = decode_temp(d, 4);
-	in = decode_emit_extra(d, exec_isa->find_flush(PTX_F32));
-	in->op[0] = temp;
-	in->op[1] = source;
+	in->op[0] = to;
+	in->op[1] = from;
+}
+
+u32 decode_flush(struct decoder *d, enum ptx_type type, u32 source)
+{
+	u32 temp = decode_temp(d, ptx_type_bytes(type));
+
+	emit_flush(d, type, temp, source);
 	return temp;
 }
 
 static void flush_operands(struct decoder *d, u32 *op)
 {
-	for (u32 i = d->in->n_dst; needs_flush(d->in) && i < d->in->n_ops; i++)
-		op[i] = decode_flush(d, op[i]);
+	if (!needs_flush(d->in))
+		return;
+	for (u32 i = d->in->n_dst; i < d->in->n_ops; i++) {
+		if (!is_pred_operand(d, i))
+			op[i] = decode_flush(d, (enum ptx_type)d->in->type, op[i]);
+	}
+}
+
+/* An f32's result is flushed by the host. */
+static void flush_result(struct decoder *d, u32 result)
+{
+	if (needs_flush(d->in) && d->in->type != PTX_F32 && d->in->op != PTX_OP_SETP)
+		emit_flush(d, (enum ptx_type)d->in->type, result, result);
 }
 
 static void decode_plain(struct decoder *d)
@@ -474,6 +491,7 @@ static void decode_plain(struct decoder *d)
 		in->bytes = (u8)ptx_type_bytes((enum ptx_type)d->in->stype);
 	}
 	decode_wrap_float(d, in);
+	flush_result(d, op[0]);
 	decode_clamp(d, op[0]);
 	decode_widen(d);
 }

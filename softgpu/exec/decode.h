@@ -93,8 +93,8 @@ void decode_wrap_float(struct decoder *d, struct insn *in);
 /* .sat and .relu are a second look at the result. */
 void decode_clamp(struct decoder *d, u32 result);
 
-/* Denormals of an f32 to zeros, for .ftz; the register with the result. */
-u32 decode_flush(struct decoder *d, u32 source);
+/* Denormals to zeros, for .ftz; the register with the result. */
+u32 decode_flush(struct decoder *d, enum ptx_type type, u32 source);
 
 /* Puts results into registers wider than them. */
 void decode_widen(struct decoder *d);

@@ -257,9 +257,23 @@ exec_fn *PER_ISA(find_float_clamp)(const struct ptx_insn *in)
 HANDLER1(flush_f32, u32, u32,
 	 (A & 0x7fffffffu) > 0x7f800000u ? NAN_F32 : A & 0x7f800000u ? A : A & 0x80000000u)
 
+/* A half without exponent bits is a denormal. */
+#define FLUSH_HALF(v) ((v) & 0x7c00 ? (v) : (v) & 0x8000)
+HANDLER1(flush_f16, u16, u16, FLUSH_HALF(A))
+HANDLER1(flush_f16x2, u32, u32, FLUSH_HALF(A & 0xffff) | FLUSH_HALF(A >> 16) << 16)
+
 exec_fn *PER_ISA(find_flush)(enum ptx_type type)
 {
-	return type == PTX_F32 ? flush_f32 : NULL;
+	switch (type) {
+	case PTX_F32:
+		return flush_f32;
+	case PTX_F16:
+		return flush_f16;
+	case PTX_F16X2:
+		return flush_f16x2;
+	default:
+		return NULL;
+	}
 }
 
 /* ---- which handler ------------------------------------------------------------------------------ */

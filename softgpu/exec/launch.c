@@ -292,7 +292,8 @@ static void work(void *arg)
 			break;
 		launch->n_running++;
 		pthread_mutex_unlock(&launch->lock);
-		block_run(block, left < BLOCK_SLICE ? left : BLOCK_SLICE, &progress);
+		block_run(block, left < BLOCK_SLICE ? left : BLOCK_SLICE, launch->deadline_ns,
+			  &progress);
 		pthread_mutex_lock(&launch->lock);
 		launch->n_running--;
 		put_block(launch, block, &progress);

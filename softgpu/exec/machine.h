@@ -232,6 +232,7 @@ struct block {
 	u32 ctaid[3];
 	u32 n_warps;
 	u32 n_alive; /* warps with living lanes */
+	u32 turn;    /* the warp that runs next */
 	u8 *shared;
 	u32 shared_size;
 	u8 *local;

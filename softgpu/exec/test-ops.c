@@ -169,6 +169,11 @@ static f16 nearest_half(f64 v)
 	return (f16)(found | (signbit(v) ? 0x8000 : 0));
 }
 
+static f16 half_ftz(f16 h)
+{
+	return h & 0x7c00 ? h : h & 0x8000;
+}
+
 #define H(x) ((f64)half_to_float(x))
 
 /* ---- the table ---------------------------------------------------------------------------------- */
@@ -393,6 +398,8 @@ static f16 nearest_half(f64 v)
 	OP("cvt.rmi.f16.f16 %d, %a", f16, f16, f16, f16, nearest_half(floor(H(a))))                \
 	OP("cvt.rn.bf16.f32 %d, %a", u16, f32, f32, f32, bfloat_from_double(a, PTX_RN))            \
 	OP("cvt.rn.f16x2.f32 %d, %a, %b", u32, f32, f32, f32, nearest_half(b) | (u32)nearest_half(a) << 16) \
+	OP("mul.ftz.f16 %d, %a, %b", f16, f16, f16, f16,                                           \
+	   half_ftz(nearest_half(H(half_ftz(a)) * H(half_ftz(b)))))                                \
 	OP("neg.f16 %d, %a", u16, u16, u16, u16, a ^ 0x8000)
 
 #define CVT_INT(text, D, S, low, high, round)                                                      \
