@@ -15,6 +15,11 @@ demo:
 	tools/setup build
 	tools/build
 	tools/demo
+bench:
+	tools/setup build
+	tools/build
+	ninja -C build --quiet bin/bench-exec
+	bench/run
 clean:
 	rm -rf build build-*
-.PHONY: all check demo clean
+.PHONY: all check demo bench clean
