@@ -210,8 +210,11 @@ static int programs_open(struct engine *engine, enum engine_rung wanted)
 	engine->generation = before + 1;
 	snprintf(engine->generation_name, sizeof(engine->generation_name), "g%u", engine->generation);
 	engine->programs->rodata->my_generation = engine->generation;
-	bpf_program__set_expected_attach_type(engine->programs->progs.on_call, ATTACH_UPROBE_MULTI);
-	bpf_program__set_expected_attach_type(engine->programs->progs.on_call_return, ATTACH_UPROBE_MULTI);
+	engine->many_probes = feature_works(FEATURE_MANY_PROBES);
+	if (engine->many_probes) {
+		bpf_program__set_expected_attach_type(engine->programs->progs.on_call, ATTACH_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(engine->programs->progs.on_call_return, ATTACH_UPROBE_MULTI);
+	}
 	r = programs_choose_rung(engine, wanted);
 	if (r == 0)
 		r = programs_pin_maps(engine);

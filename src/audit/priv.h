@@ -21,6 +21,8 @@ struct library {
 	struct engine_library public;
 	int entry_link;
 	int return_link;
+	struct bpf_link **links;	/* where the kernel has no links of many probes */
+	size_t n_links;
 	struct library *next;
 };
 
@@ -37,6 +39,7 @@ struct engine {
 	char generation_name[16];
 	uint32_t generation;
 	enum engine_rung rung;
+	bool many_probes;
 	struct audit_bpf *programs;
 	struct audit_state *state;	/* shared with the programs and the holder */
 		struct ring_buffer *events;

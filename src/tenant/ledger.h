@@ -69,7 +69,13 @@ struct ledger {
 /** ledger_index() - where the ledger of a tenant on a device stands in the table of all */
 static inline __attribute__((always_inline)) __u32 ledger_index(__u32 tenant, __u32 device)
 {
-	return (tenant & (LEDGER_TENANTS - 1)) * LEDGER_DEVICES + (device & (LEDGER_DEVICES - 1));
+	__u64 index = (tenant & (LEDGER_TENANTS - 1)) * LEDGER_DEVICES + (device & (LEDGER_DEVICES - 1));
+
+#ifdef __bpf__
+	/* Older verifiers lose the bounds in the sum, and the compiler knows that they hold: say it once more. */
+	__asm__ volatile("%0 &= %1" : "+r"(index) : "i"(LEDGER_TENANTS * LEDGER_DEVICES - 1));
+#endif
+	return index;
 }
 
 /** ledger_left() - bytes that still fit under memory.max */

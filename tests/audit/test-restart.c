@@ -20,6 +20,7 @@ struct shared {
 	volatile int held;
 	uint64_t current;
 	volatile int answered;
+	volatile int refused;
 	volatile int stop;
 	volatile unsigned long ran_over;
 };
@@ -95,7 +96,9 @@ static void *ask(void *arg)
 {
 	unsigned long address = 0;
 
-	if (CUDA("cuMemAlloc_v2", &address, 100 * MIB) == 0) {
+	if (CUDA("cuMemAlloc_v2", &address, 100 * MIB)) {
+		__atomic_add_fetch(&shared->refused, 1, __ATOMIC_SEQ_CST);
+	} else {
 		__atomic_add_fetch(&shared->answered, 1, __ATOMIC_SEQ_CST);
 		if (shared->command == 0)
 			__atomic_add_fetch(&shared->ran_over, 1, __ATOMIC_SEQ_CST);
@@ -132,7 +135,7 @@ static int tenant_load(void *userdata)
 
 static bool wait_for_held(int n)
 {
-	for (int i = 0; i < 4000 && shared->held != n; i++)
+	for (int i = 0; i < 20000 && shared->held != n; i++)
 		usleep(1000);
 	return shared->held == n;
 }
@@ -156,7 +159,8 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i <= RESTARTS; i++) {
 		daemon = daemon_start(i);
-		CHECK(wait_for_held(HELD), "generation %d: %d are held", i, shared->held);
+		CHECK(wait_for_held(HELD), "generation %d: %d are held, %d came free, %d answered", i, shared->held,
+		      shared->answered, shared->refused);
 		CHECK(shared->answered == 0);
 		kill(daemon, SIGKILL);
 		waitpid(daemon, NULL, 0);

@@ -66,7 +66,10 @@ int on_call(struct audit_regs *ctx)
 		call_abandoned(t);
 	}
 	t->asked = 0;
-	at = process_get(t);
+	at = process_get(t, ctx->sp);
+	/* More processes than there are records: not one of them runs uncounted unless its tenant may. */
+	if (at == -2)
+		hold_failed(t, t->chain.tenants[0]);
 	if (at < 0)
 		return 0;
 	t->process = at;

@@ -23,7 +23,6 @@
 #include "charge.h"
 
 #define HOLD_PROBES	   64
-#define HOLD_YIELD_EVERY   8
 #define HOLD_ROUNDS	   (1 << 20)
 #define HOLDER_SILENT_NS   2000000000ULL
 #define WRITE_WAIT_NS	   1000000000ULL
@@ -69,7 +68,7 @@ static long hold_round(__u32 i, struct hold_wait *w)
 
 	if (hold_look(w))
 		return 1;
-	if (i % HOLD_YIELD_EVERY)
+	if (i % YIELD_EVERY)
 		return 0;
 	if (task_is_dying()) {
 		w->over = 3;
@@ -185,14 +184,11 @@ static noinline int slot_fill(struct audit_slot *slot, struct thread *t, __u32 a
 	return 0;
 }
 
-/** hold_failed() - nobody could hold or answer the call */
-alone int hold_failed(struct thread *t)
+/** hold_failed() - nobody could hold or answer the call of a thread of this tenant */
+alone int hold_failed(struct thread *t, __u32 tenant)
 {
-	__u32 tenant;
-
 	if (!t)
 		return CALL_IGNORE;
-	tenant = PROCESS(t->process)->chain.tenants[0];
 	if (TENANT(tenant)->on_failure == AUDIT_FAILURE_KILL) {
 		event_send(AUDIT_EVENT_FAILED_KILL, t, tenant, AUDIT_REASON_NONE, 0);
 		bpf_send_signal(SIGKILL);
@@ -221,7 +217,7 @@ static noinline int slot_hand_over(struct audit_regs *ctx, struct thread *t)
 		return CALL_IGNORE;
 	t->slot = 0;
 	t->asked = 0;
-	return over == 3 ? CALL_IGNORE : hold_failed(t);
+	return over == 3 ? CALL_IGNORE : hold_failed(t, PROCESS(t->process)->chain.tenants[0]);
 }
 
 static noinline __u64 hold_wait_of(struct thread *t)
@@ -285,7 +281,7 @@ alone int hold_or_answer(struct thread *t, int own, int never)
 	if (own < 0)
 		own = slot_claim(t, PROCESS(t->process)->chain.tenants[0]);
 	if (own < 0)
-		return hold_failed(t);
+		return hold_failed(t, PROCESS(t->process)->chain.tenants[0]);
 	slot = SLOT(own);
 	if (!slot->deadline_ns)
 		hold_begins(slot, t, wait_ns);

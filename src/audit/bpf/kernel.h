@@ -30,6 +30,9 @@
 #define WRITE_ONCE(x, value) (*(volatile __typeof__(x) *)&(x) = (value))
 
 #define SIGKILL 9
+
+/* A program that waits gives up the CPU (in bpf_copy_from_user_task()) in every so many rounds. */
+#define YIELD_EVERY 8
 #define SEND_SIGNAL_DELIVERED 0	/* of the tracepoint signal_generate */
 
 #define __core __attribute__((preserve_access_index))

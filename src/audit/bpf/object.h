@@ -133,10 +133,14 @@ alone int object_new_in_context(struct thread *t, __u32 kind, __u64 handle)
 	return 0;
 }
 
+alone __u64 process_left(__u32 process, __u32 device)
+{
+	return ledger_chain_left(books, &PROCESS(process)->chain, device);
+}
+
 /* The strictest device, for a thread whose context nobody has seen. */
 alone int device_strictest(__u32 process)
 {
-	struct audit_process *p = PROCESS(process);
 	__u64 least = LEDGER_NO_LIMIT;
 	__u32 n = READ_ONCE(control.n_devices);
 	__u32 device = 0;
@@ -146,7 +150,7 @@ alone int device_strictest(__u32 process)
 
 		if (i >= n)
 			break;
-		left = ledger_chain_left(books, &p->chain, i);
+		left = process_left(process, i);
 		if (left < least) {
 			least = left;
 			device = i;
@@ -196,7 +200,10 @@ static noinline __u64 element_bytes(__u32 format, __u32 channels)
 	}
 }
 
-#define AT_LEAST_1(x) ((x) ? (x) : 1)
+alone __u64 level_bytes(__u64 width, __u64 height, __u64 depth, __u64 element)
+{
+	return (width ? width : 1) * (height ? height : 1) * (depth ? depth : 1) * element;
+}
 
 /* Width, height, depth, format, channels to t->scratch[0..3]; a two-dimensional one has no depth. */
 static noinline int array_read(struct thread *t, __u64 descriptor, int is_3d)
@@ -223,7 +230,7 @@ static noinline __u64 array_bytes(struct thread *t, __u32 levels)
 	for (__u32 i = 0; i < 32; i++) {
 		if (i >= levels)
 			break;
-		bytes += AT_LEAST_1(width) * AT_LEAST_1(height) * AT_LEAST_1(depth) * t->scratch[4];
+		bytes += level_bytes(width, height, depth, t->scratch[4]);
 		width /= 2;
 		height /= 2;
 		depth /= 2;

@@ -12,6 +12,7 @@
 
 #define WHO_PROBES	  16	/* a process' record stands among so many from its pid's place on */
 #define WHO_CGROUP_LEVELS 16
+#define WHO_ROUNDS	  (1 << 16)
 
 static noinline int chain_add(struct ledger_chain *chain, const __u32 *tenant)
 {
@@ -71,8 +72,13 @@ alone int process_find(__u32 tgid)
 	return -1;
 }
 
-static noinline int process_init(struct audit_process *p, const struct ledger_chain *chain)
+/* Fill in a record that was claimed for the current process, whose chain is in t->chain. */
+alone int process_init(__u32 process, struct thread *t)
 {
+	struct audit_process *p = PROCESS(process);
+
+	if (!t)
+		return 0;
 	p->serial = __sync_fetch_and_add(&control.next_serial, 1) + 1;
 	p->bindings = READ_ONCE(control.bindings);
 	p->cgroup = bpf_get_current_cgroup_id();
@@ -84,7 +90,7 @@ static noinline int process_init(struct audit_process *p, const struct ledger_ch
 		p->n_contexts[i] = 0;
 		p->device_of[i] = AUDIT_NO_DEVICE;
 	}
-	p->chain = *chain;
+	p->chain = t->chain;
 	return 0;
 }
 
@@ -108,7 +114,7 @@ alone int process_new(struct thread *t, __u32 tgid)
 			return -1;
 		if (was != AUDIT_PROCESS_FREE)
 			continue;
-		process_init(p, &t->chain);
+		process_init(tgid + i, t);
 		__sync_fetch_and_add(&nearest->n_processes, 1);
 		WRITE_ONCE(p->owner, (__u64)tgid << 32 | AUDIT_PROCESS_LIVE);
 		event_send(AUDIT_EVENT_NEW_PROCESS, t, t->chain.tenants[0], AUDIT_REASON_NONE, 0);
@@ -117,15 +123,16 @@ alone int process_new(struct thread *t, __u32 tgid)
 	return -1;
 }
 
-static noinline int process_move_charge(struct audit_process *p, struct ledger_chain *to, __u32 device)
+alone int process_move_charge(__u32 process, struct thread *t, __u32 device)
 {
+	struct audit_process *p = PROCESS(process);
 	__u64 bytes = READ_ONCE(p->use[device & (LEDGER_DEVICES - 1)]) +
 		      READ_ONCE(p->overhead[device & (LEDGER_DEVICES - 1)]);
 
-	if (!bytes)
+	if (!t || !bytes)
 		return 0;
 	ledger_chain_uncharge(books, &p->chain, device, bytes);
-	ledger_chain_charge(books, to, device, bytes);
+	ledger_chain_charge(books, &t->chain, device, bytes);
 	return 0;
 }
 
@@ -141,7 +148,7 @@ alone int process_move(__u32 process, struct thread *t)
 	p->bindings = READ_ONCE(control.bindings);
 	p->cgroup = bpf_get_current_cgroup_id();
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
-		process_move_charge(p, &t->chain, i);
+		process_move_charge(process, t, i);
 	if (p->chain.n)
 		__sync_fetch_and_sub(&TENANT(p->chain.tenants[0])->n_processes, 1);
 	if (t->chain.n)
@@ -151,12 +158,37 @@ alone int process_move(__u32 process, struct thread *t)
 	return 0;
 }
 
+struct process_wait {
+	__u64 sp;
+	__u32 tgid;
+	int at;
+};
+
+static long process_look(__u32 i, struct process_wait *w)
+{
+	char byte;
+
+	w->at = process_find(w->tgid);
+	if (i % YIELD_EVERY == 0)
+		bpf_copy_from_user_task(&byte, 1, (void *)w->sp, bpf_get_current_task_btf(), 0);
+	return w->at >= 0;
+}
+
+/* Another thread of the process has claimed its record and is about to fill it in. */
+alone int process_await(__u32 tgid, __u64 sp)
+{
+	struct process_wait w = { .sp = sp, .tgid = tgid, .at = -1 };
+
+	bpf_loop(WHO_ROUNDS, process_look, &w, 0);
+	return w.at;
+}
+
 /**
  * process_get() - number of the current process' record, with its chain up to date
  *
- * Return: -1 if nobody is charged for it, -2 if it is charged but no record could be had now.
+ * Return: -1 if nobody is charged for it, -2 if somebody is, t->chain, but no record is to be had.
  */
-static noinline int process_get(struct thread *t)
+static noinline int process_get(struct thread *t, __u64 sp)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	int at = process_find(tgid);
@@ -173,6 +205,8 @@ static noinline int process_get(struct thread *t)
 	if (t->chain.n == 0)
 		return -1;
 	at = process_new(t, tgid);
+	if (at < 0)
+		at = process_await(tgid, sp);
 	return at >= 0 ? at : -2;
 }
 
