@@ -35,6 +35,8 @@ long fake_call(unsigned number, unsigned long *arguments)
 	int at = handle_argument(row);
 
 	__atomic_add_fetch(&fake.executions[number], 1, __ATOMIC_RELAXED);
+	if (fake.inside)
+		fake.inside();
 	if (fake.code)
 		return fake.code;
 	if (row->action == ROW_ALLOCATE_PITCH)

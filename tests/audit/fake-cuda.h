@@ -14,6 +14,7 @@ struct fake {
 	unsigned long pitch;
 	unsigned long free_bytes, total_bytes;
 	unsigned char uuid[16];
+	void (*inside)(void);			/* what the driver does within a call, if anything */
 	unsigned long executions[FAKE_CALLS];	/* by number of the row */
 };
 

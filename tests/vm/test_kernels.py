@@ -21,7 +21,8 @@ KERNELS = {
 
 # What of the suite "audit" runs in a guest, and what may say 77: that kernel cannot.
 TESTS = ["audit-thin-endbr-supervised", "audit-thin-push-supervised", "audit-thin-endbr-registers",
-         "audit-thin-push-registers", "audit-refusals-endbr", "audit-holds-endbr"]
+         "audit-thin-push-registers", "audit-refusals-endbr", "audit-holds-endbr", "audit-traps-endbr",
+         "audit-exits-endbr"]
 CANNOT = {"6.1": {"audit-thin-endbr-registers", "audit-thin-push-registers"}}
 
 

@@ -2,8 +2,9 @@
 /*
  * The programs: entry and return of the audited calls, and the life and death of processes.
  *
- * A call that the driver makes inside another (deeper on the same stack) is not counted again. A call
- * that never returned, because a handler jumped out of it, is given back when the thread makes its next.
+ * A call that the driver makes inside another is not counted again: it is deeper on the same stack, and
+ * the outer call's return address is still the kernel's. A call that never returned, because a handler
+ * jumped out of it, is given back when the thread makes its next.
  */
 #include "calls.h"
 
@@ -35,6 +36,20 @@ static noinline int call_abandoned(struct thread *t)
 	return charge_drop(t->process, t->call_device, t->reserved);
 }
 
+/* Where the kernel lets a call return to while a return probe is on it: the start of the page it keeps. */
+static noinline __u64 return_page(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
+/* Whether the call that the thread is in, as far as we know, goes on around one that begins at @sp. */
+static noinline int call_is_around(struct thread *t, __u64 sp)
+{
+	return sp < t->sp && thread_process_lives(t) && user_read(t->sp, 8) == return_page();
+}
+
 static noinline int thread_note_call(struct thread *t, struct audit_regs *ctx, __u64 cookie)
 {
 	t->row = ROW_OF_COOKIE(cookie);
@@ -61,7 +76,7 @@ int on_call(struct audit_regs *ctx)
 	if (!t)
 		return 0;
 	if (t->active) {
-		if (ctx->sp < t->sp)
+		if (call_is_around(t, ctx->sp))
 			return 0;
 		call_abandoned(t);
 	}

@@ -51,9 +51,22 @@ struct signal_struct {
 	} live;
 } __core;
 
+struct xol_area {
+	unsigned long vaddr;
+} __core;
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+} __core;
+
+struct mm_struct {
+	struct uprobes_state uprobes_state;
+} __core;
+
 struct task_struct {
 	int pid;
 	int tgid;
+	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct sigpending pending;
 } __core;

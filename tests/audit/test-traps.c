@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The traps of accounting, one case each, with the fake libcuda giving the answers. A case runs in a
+ * tenant of its own, which sees the books because they are mapped shared; when it has ended they must be
+ * empty, whatever it left behind.
+ */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define LIMIT	      (1000 * MIB)
+#define CONTEXT_BYTES (50 * MIB)
+#define INVALID_VALUE 1
+
+static struct bench b;
+static const unsigned char uuids[2][16] = { "first device 000", "second device 00" };
+
+static uint64_t current_on(unsigned device)
+{
+	struct ledger ledger;
+
+	CHECK(engine_book(b.engine, b.tenant, device, &ledger) == 0);
+	return ledger.current;
+}
+
+#define EXPECT(bytes) CHECK(current_on(0) == (bytes), "%lu bytes are charged", current_on(0))
+
+static unsigned long allocate(unsigned long bytes)
+{
+	unsigned long address = 0;
+
+	CHECK(CUDA("cuMemAlloc_v2", &address, bytes) == 0);
+	return address;
+}
+
+/* 1 */
+static void reserve_then_settle(void)
+{
+	unsigned long address;
+
+	fakes->code = OUT_OF_MEMORY;
+	CHECK(CUDA("cuMemAlloc_v2", &address, 900 * MIB) == OUT_OF_MEMORY);
+	CHECK(fakes->executions[ROW_OF_cuMemAlloc_v2] == 1, "the driver was asked, and refused");
+	EXPECT(0);
+	fakes->code = 0;
+	allocate(900 * MIB);
+	EXPECT(900 * MIB);
+}
+
+/* 2 */
+static void *use_device(void *arg)
+{
+	unsigned long context, device = (unsigned long)arg;
+
+	CHECK(CUDA("cuDevicePrimaryCtxRetain", &context, device) == 0);
+	CHECK(CUDA("cuCtxSetCurrent", context) == 0);
+	allocate((device + 1) * 10 * MIB);
+	return NULL;
+}
+
+static void context_is_per_thread(void)
+{
+	pthread_t thread;
+
+	use_device((void *)0);
+	pthread_create(&thread, NULL, use_device, (void *)1);
+	pthread_join(thread, NULL);
+	CHECK(current_on(0) == 10 * MIB && current_on(1) == 20 * MIB);
+	allocate(MIB);
+	CHECK(current_on(0) == 11 * MIB && current_on(1) == 20 * MIB);
+}
+
+/* 3 */
+static void primary_context(void)
+{
+	unsigned long context;
+
+	fakes->handle = 0x4242;
+	CHECK(CUDA("cuDevicePrimaryCtxRetain", &context, 0) == 0);
+	CHECK(CUDA("cuDevicePrimaryCtxRetain", &context, 0) == 0);
+	CHECK(CUDA("cuCtxSetCurrent", context) == 0);
+	fakes->handle = 0;
+	allocate(10 * MIB);
+	CHECK(CUDA("cuDevicePrimaryCtxReset_v2", 0) == 0);
+	EXPECT(0);
+	allocate(20 * MIB);
+	CHECK(CUDA("cuDevicePrimaryCtxRelease_v2", 0) == 0);
+	EXPECT(20 * MIB);
+	CHECK(CUDA("cuDevicePrimaryCtxRelease_v2", 0) == 0);
+	EXPECT(0);
+}
+
+/* 4 */
+static void context_destroyed(void)
+{
+	unsigned long context, address;
+
+	CHECK(CUDA("cuCtxCreate_v2", &context, 0, 0) == 0);
+	address = allocate(10 * MIB);
+	allocate(5 * MIB);
+	CHECK(CUDA("cuMemFree_v2", address) == 0);
+	EXPECT(5 * MIB);
+	CHECK(CUDA("cuCtxDestroy_v2", context) == 0);
+	EXPECT(0);
+}
+
+/* 5 */
+static void context_costs(void)
+{
+	struct audit_device device = { .total = 4096 * MIB, .context_bytes = CONTEXT_BYTES };
+	unsigned long context, second;
+
+	CHECK(engine_device_set(b.engine, 0, &device, 0) == 0);
+	CHECK(CUDA("cuCtxCreate_v2", &context, 0, 0) == 0);
+	EXPECT(CONTEXT_BYTES);
+	CHECK(CUDA("cuCtxCreate_v2", &second, 0, 0) == 0);
+	EXPECT(CONTEXT_BYTES);
+	CHECK(CUDA("cuCtxDestroy_v2", second) == 0 && CUDA("cuCtxDestroy_v2", context) == 0);
+	EXPECT(0);
+	device.context_bytes = 0;
+	CHECK(engine_device_set(b.engine, 0, &device, 0) == 0);
+}
+
+/* 6 */
+static void process_ends(void)
+{
+	for (int i = 0; i < 23; i++)
+		allocate(1048583);
+	EXPECT(24117409);
+}
+
+/* 7 */
+static void fork_and_daemonise(void)
+{
+	int status;
+	pid_t pid;
+
+	allocate(10 * MIB);
+	pid = fork();
+	if (pid == 0) {
+		EXPECT(10 * MIB);
+		allocate(20 * MIB);
+		EXPECT(30 * MIB);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	EXPECT(10 * MIB);
+}
+
+/* 8 */
+static void memory_of_another_process(void)
+{
+	unsigned long address = 0x5000;
+
+	CHECK(CUDA("cuIpcOpenMemHandle_v2", &address, 0) == 0);
+	EXPECT(0);
+	CHECK(CUDA("cuIpcCloseMemHandle", address) == 0);
+	CHECK(CUDA("cuMemFree_v2", address) == 0);
+	EXPECT(0);
+}
+
+/* 9 */
+static void physical_memory(void)
+{
+	int properties[8] = { 1, 0, /* device */ 1, 0 };
+	unsigned long handle, same;
+
+	CHECK(CUDA("cuMemCreate", &handle, 8 * MIB, properties, 0) == 0);
+	CHECK(CUDA("cuMemMap", 0x100000000, 8 * MIB, 0, handle, 0) == 0);
+	CHECK(CUDA("cuMemMap", 0x100000000 + 8 * MIB, 8 * MIB, 0, handle, 0) == 0);
+	fakes->handle = handle;
+	CHECK(CUDA("cuMemRetainAllocationHandle", &same, 0x100000000) == 0);
+	CHECK(CUDA("cuMemRelease", handle) == 0 && CUDA("cuMemRelease", handle) == 0);
+	EXPECT(8 * MIB);
+	CHECK(CUDA("cuMemUnmap", 0x100000000, 16 * MIB) == 0);
+	EXPECT(0);
+	CHECK(CUDA("cuMemAddressReserve", &same, 900 * MIB) == 0);
+	EXPECT(0);
+}
+
+/* 10 */
+static void managed_memory(void)
+{
+	unsigned long address;
+
+	CHECK(CUDA("cuMemAllocManaged", &address, 600 * MIB, 1) == 0);
+	EXPECT(600 * MIB);
+	CHECK(CUDA("cuMemAllocManaged", &address, 600 * MIB, 1) == OUT_OF_MEMORY);
+}
+
+/* 11 */
+static void pools(void)
+{
+	unsigned long pool, address[2], all = ~0UL;
+
+	CHECK(CUDA("cuMemAllocAsync", &address[0], 10 * MIB, 0) == 0);
+	EXPECT(10 * MIB);
+	CHECK(CUDA("cuMemFreeAsync", address[0], 0) == 0);
+	EXPECT(0);
+
+	CHECK(CUDA("cuDeviceGetDefaultMemPool", &pool, 0) == 0);
+	CHECK(CUDA("cuMemPoolSetAttribute", pool, /* release threshold */ 4, &all) == 0);
+	for (int i = 0; i < 100; i++) {
+		CHECK(CUDA("cuMemAllocAsync", &address[0], 10 * MIB, 0) == 0);
+		CHECK(CUDA("cuMemAllocFromPoolAsync", &address[1], 20 * MIB, pool, 0) == 0);
+		EXPECT(30 * MIB);
+		CHECK(CUDA("cuMemFreeAsync_ptsz", address[0], 0) == 0);
+		CHECK(CUDA("cuMemFree_v2", address[1]) == 0);
+		EXPECT(30 * MIB);
+	}
+	CHECK(CUDA("cuMemPoolTrimTo", pool, 5 * MIB) == 0);
+	EXPECT(5 * MIB);
+	CHECK(CUDA("cuMemPoolTrimTo", pool, 0) == 0);
+	EXPECT(0);
+	CHECK(CUDA("cuMemAllocAsync", &address[0], 1001 * MIB, 0) == OUT_OF_MEMORY);
+	EXPECT(0);
+}
+
+/* 12 */
+static void graphs(void)
+{
+	unsigned long graph = 0x6000, stream = 0x77, exec, node, address, parameters[32] = {};
+
+	parameters[104 / sizeof(long)] = 40 * MIB;
+	CHECK(CUDA("cuGraphAddMemAllocNode", &node, graph, 0, 0, parameters) == 0);
+	EXPECT(0);
+	CHECK(CUDA("cuGraphInstantiateWithFlags", &exec, graph, 0) == 0);
+	EXPECT(40 * MIB);
+	CHECK(CUDA("cuGraphExecDestroy", exec) == 0);
+	EXPECT(40 * MIB);
+	CHECK(CUDA("cuGraphInstantiateWithFlags", &exec, graph, 0) == 0);
+	EXPECT(40 * MIB);
+	CHECK(CUDA("cuGraphExecDestroy", exec) == 0);
+	CHECK(CUDA("cuDeviceGraphMemTrim", 0) == 0);
+	EXPECT(0);
+
+	CHECK(CUDA("cuStreamBeginCapture_v2", stream, 0) == 0);
+	CHECK(CUDA("cuMemAllocAsync", &address, 30 * MIB, stream) == 0);
+	EXPECT(0);
+	CHECK(CUDA("cuStreamEndCapture", stream, &graph) == 0);
+	CHECK(CUDA("cuGraphInstantiate_v2", &exec, graph, 0) == 0);
+	EXPECT(30 * MIB);
+}
+
+/* 13 and 14: an instance of a partitioned device has a UUID like any other */
+static void device_by_uuid(void)
+{
+	unsigned char uuid[16];
+	unsigned long context;
+
+	memcpy(fakes->uuid, uuids[1], sizeof(uuid));
+	CHECK(CUDA("cuDeviceGetUuid_v2", uuid, 0) == 0);
+	CHECK(CUDA("cuCtxCreate_v2", &context, 0, 0) == 0);
+	allocate(10 * MIB);
+	CHECK(current_on(0) == 0 && current_on(1) == 10 * MIB);
+}
+
+/* 18 */
+static void narrow_copies(void)
+{
+	unsigned char header[64] = { 0x7f, 'E', 'L', 'F', /* 32 bits */ 1, 1, 1 };
+	char path[] = "/tmp/audit-narrow-XXXXXX";
+	int fd = mkstemp(path);
+
+	CHECK(write(fd, header, sizeof(header)) == sizeof(header));
+	close(fd);
+	CHECK(engine_attach(b.engine, path) == -ENOEXEC);
+	unlink(path);
+}
+
+static int find_self(const struct audit_process *p, void *userdata)
+{
+	if (audit_process_tgid(p) != (uint32_t)getpid())
+		return 0;
+	*(uint64_t *)userdata = p->n_changes;
+	return 1;
+}
+
+/* 19 and 22 */
+static void what_only_the_device_knows(void)
+{
+	uint64_t n_changes;
+
+	allocate(10 * MIB);
+	CHECK(engine_each_process(b.engine, find_self, &n_changes) == 1);
+	CHECK(engine_settle(b.engine, getpid(), 0, 300 * MIB, n_changes) == 0);
+	EXPECT(300 * MIB);
+	CHECK(engine_settle(b.engine, getpid(), 0, 2 * MIB, n_changes) == 0);
+	EXPECT(10 * MIB);
+	allocate(MIB);
+	CHECK(engine_settle(b.engine, getpid(), 0, 400 * MIB, n_changes) == ENGINE_E_CHANGED);
+	EXPECT(11 * MIB);
+}
+
+/* 20 */
+static void frees_that_fail(void)
+{
+	unsigned long address = allocate(10 * MIB);
+
+	fakes->code = INVALID_VALUE;
+	CHECK(CUDA("cuMemFree_v2", address) == INVALID_VALUE);
+	EXPECT(10 * MIB);
+	fakes->code = 0;
+	CHECK(CUDA("cuMemFree_v2", address + 512) == 0);
+	EXPECT(10 * MIB);
+	CHECK(CUDA("cuMemFree_v2", address) == 0 && CUDA("cuMemFree_v2", address) == 0);
+	EXPECT(0);
+	fakes->handle = address;
+	allocate(20 * MIB);
+	EXPECT(20 * MIB);
+}
+
+/* 21 */
+static jmp_buf out;
+
+static void jump_out(void)
+{
+	longjmp(out, 1);
+}
+
+static void allocate_inside(void)
+{
+	unsigned long address;
+
+	fakes->inside = NULL;
+	CHECK(CUDA("cuMemAlloc_v2", &address, 10 * MIB) == 0);
+}
+
+static void calls_inside_calls(void)
+{
+	unsigned long address;
+
+	fakes->inside = allocate_inside;
+	allocate(10 * MIB);
+	EXPECT(10 * MIB);
+	fakes->inside = jump_out;
+	if (setjmp(out) == 0)
+		CUDA("cuMemAlloc_v2", &address, 500 * MIB);
+	fakes->inside = NULL;
+	allocate(20 * MIB);
+	EXPECT(30 * MIB);
+}
+
+/* Sizes that are not simply an argument. */
+static void sizes(void)
+{
+	struct { unsigned long width, height; unsigned format, channels; } flat = { 1024, 512, 0x20, 4 };
+	struct { unsigned long width, height, depth; unsigned format, channels, flags; } deep = { 64, 64, 64, 0x10, 1 };
+	unsigned long address, pitch;
+
+	fakes->pitch = 1024;
+	CHECK(CUDA("cuMemAllocPitch_v2", &address, &pitch, 1000, 100, 4) == 0);
+	EXPECT(1024 * 100);
+	CHECK(CUDA("cuMemFree_v2", address) == 0);
+	CHECK(CUDA("cuArrayCreate_v2", &address, &flat) == 0);
+	EXPECT(1024 * 512 * 16);
+	CHECK(CUDA("cuArrayDestroy", address) == 0);
+	CHECK(CUDA("cuMipmappedArrayCreate", &address, &deep, 3) == 0);
+	EXPECT(2 * (64 * 64 * 64 + 32 * 32 * 32 + 16 * 16 * 16));
+	CHECK(CUDA("cuMipmappedArrayDestroy", address) == 0);
+	CHECK(CUDA("cuMemAlloc", &address, 0xffff00000000UL + MIB) == 0);
+	EXPECT(MIB);
+}
+
+/* What a process is told agrees to the byte with what it may allocate next. */
+static void information(void)
+{
+	unsigned long free_bytes = 1, total = 2, address;
+
+	fakes->free_bytes = 4000 * MIB;
+	fakes->total_bytes = 4096 * MIB;
+	allocate(300 * MIB);
+	CHECK(CUDA("cuMemGetInfo_v2", &free_bytes, &total) == 0);
+	CHECK(free_bytes == 700 * MIB && total == LIMIT, "%lu of %lu", free_bytes, total);
+	CHECK(CUDA("cuMemAlloc_v2", &address, free_bytes + 1) == OUT_OF_MEMORY);
+	allocate(free_bytes);
+	CHECK(CUDA("cuMemGetInfo_v2", &free_bytes, NULL) == 0 && free_bytes == 0);
+	CHECK(CUDA("cuMemGetInfo_v2", NULL, &total) == 0 && total == LIMIT);
+	CHECK(CUDA("cuDeviceTotalMem_v2", &total, 0) == 0 && total == LIMIT);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+	unsigned devices;
+} cases[] = {
+	{ "1 reserve, then settle", reserve_then_settle, 1 },
+	{ "2 the current context is per thread", context_is_per_thread, 2 },
+	{ "3 primary context: references and reset", primary_context, 1 },
+	{ "4 a context takes its memory along", context_destroyed, 1 },
+	{ "5 a context costs memory itself", context_costs, 1 },
+	{ "6 the end of a process, nothing freed", process_ends, 1 },
+	{ "7 a child starts at zero and is charged to the same tenant", fork_and_daemonise, 1 },
+	{ "8 memory of another process", memory_of_another_process, 1 },
+	{ "9 physical memory: references and mappings", physical_memory, 1 },
+	{ "10 managed memory counts in full", managed_memory, 1 },
+	{ "11 pools keep what is freed", pools, 1 },
+	{ "12 graphs and captures", graphs, 1 },
+	{ "13, 14 devices go by UUID", device_by_uuid, 2 },
+	{ "18 copies for 32 bits are refused", narrow_copies, 1 },
+	{ "19, 22 the device's own number", what_only_the_device_knows, 1 },
+	{ "20 frees that fail", frees_that_fail, 1 },
+	{ "21 calls inside calls, and jumps out of them", calls_inside_calls, 1 },
+	{ "sizes of pitched memory and arrays", sizes, 1 },
+	{ "information agrees with the limit", information, 1 },
+};
+
+static int run_case(void *userdata)
+{
+	cases[*(size_t *)userdata].run();
+	return 0;
+}
+
+static void devices_set(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct audit_device device = { .total = 4096 * MIB, .nvml_index = i };
+		struct engine_limits limits = { .max_bytes = LIMIT };
+
+		memcpy(device.uuid, uuids[i], sizeof(device.uuid));
+		CHECK(engine_device_set(b.engine, i, &device, 0) == 0);
+		CHECK(engine_tenant_limit(b.engine, b.tenant, i, &limits) == 0);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int failed = 0;
+
+	bench_open(&b, ENGINE_RUNG_AUTO, 4096 * MIB);
+	bench_limit(&b, LIMIT, 0);
+	fake_open(&b, argv[1]);
+	/* A device cannot be taken back: the cases with one come first. */
+	for (unsigned devices = 1; devices <= 2; devices++) {
+		devices_set(devices);
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			int code;
+
+			if (cases[i].devices != devices)
+				continue;
+			code = tenant_wait(&b, tenant_fork(&b, run_case, &i));
+			if (code || current_on(0) || current_on(1)) {
+				printf("FAILED 'trap %s': code %d, %lu bytes left\n", cases[i].name, code,
+				       current_on(0) + current_on(1));
+				failed++;
+			} else {
+				printf("ok 'trap %s'\n", cases[i].name);
+			}
+		}
+	}
+	bench_close(&b);
+	return failed ? 1 : 0;
+}
