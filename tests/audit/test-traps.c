@@ -107,6 +107,22 @@ static void context_destroyed(void)
 	EXPECT(0);
 }
 
+static int find_self(const struct audit_process *p, void *userdata)
+{
+	if (audit_process_tgid(p) != (uint32_t)getpid())
+		return 0;
+	*(uint64_t *)userdata = p->n_changes;
+	return 1;
+}
+
+static int settle(uint64_t device_bytes)
+{
+	uint64_t n_changes;
+
+	CHECK(engine_each_process(b.engine, find_self, &n_changes) == 1);
+	return engine_settle(b.engine, getpid(), 0, device_bytes, n_changes);
+}
+
 /* 5 */
 static void context_costs(void)
 {
@@ -118,7 +134,11 @@ static void context_costs(void)
 	EXPECT(CONTEXT_BYTES);
 	CHECK(CUDA("cuCtxCreate_v2", &second, 0, 0) == 0);
 	EXPECT(CONTEXT_BYTES);
+	CHECK(settle(70 * MIB) == 0);
+	EXPECT(70 * MIB);
 	CHECK(CUDA("cuCtxDestroy_v2", second) == 0 && CUDA("cuCtxDestroy_v2", context) == 0);
+	EXPECT(70 * MIB);
+	CHECK(settle(0) == 0);
 	EXPECT(0);
 	device.context_bytes = 0;
 	CHECK(engine_device_set(b.engine, 0, &device, 0) == 0);
@@ -271,25 +291,17 @@ static void narrow_copies(void)
 	unlink(path);
 }
 
-static int find_self(const struct audit_process *p, void *userdata)
-{
-	if (audit_process_tgid(p) != (uint32_t)getpid())
-		return 0;
-	*(uint64_t *)userdata = p->n_changes;
-	return 1;
-}
-
 /* 19 and 22 */
 static void what_only_the_device_knows(void)
 {
 	uint64_t n_changes;
 
 	allocate(10 * MIB);
-	CHECK(engine_each_process(b.engine, find_self, &n_changes) == 1);
-	CHECK(engine_settle(b.engine, getpid(), 0, 300 * MIB, n_changes) == 0);
+	CHECK(settle(300 * MIB) == 0);
 	EXPECT(300 * MIB);
-	CHECK(engine_settle(b.engine, getpid(), 0, 2 * MIB, n_changes) == 0);
+	CHECK(settle(2 * MIB) == 0);
 	EXPECT(10 * MIB);
+	CHECK(engine_each_process(b.engine, find_self, &n_changes) == 1);
 	allocate(MIB);
 	CHECK(engine_settle(b.engine, getpid(), 0, 400 * MIB, n_changes) == ENGINE_E_CHANGED);
 	EXPECT(11 * MIB);
