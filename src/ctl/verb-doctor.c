@@ -65,19 +65,10 @@ static void print_unprotected(const json_t *list)
 	}
 }
 
-int verb_doctor(const struct ctl *ctl)
+static void print_report(const json_t *d)
 {
-	const char *no_devices;
-	bool trusted;
-	json_t *d;
+	const char *no_devices = json_string_value(json_object_get(d, "no_devices"));
 
-	if (ctl_call(ctl, API_DAEMON_DOCTOR, NULL, &d))
-		return 1;
-	trusted = !str_eq(json_string_value(json_object_get(d, "rung")), "none") &&
-		  json_array_size(json_object_get(d, "unprotected")) == 0;
-	if (ctl->json)
-		return ctl_print_json(d), trusted ? 0 : 1;
-	no_devices = json_string_value(json_object_get(d, "no_devices"));
 	printf("rung: %s\n", json_string_value(json_object_get(d, "rung")));
 	printf("devices: %lld%s%s\n", (long long)json_integer_value(json_object_get(d, "devices")),
 	       no_devices ? ", " : "", no_devices ? no_devices : "");
@@ -88,6 +79,22 @@ int verb_doctor(const struct ctl *ctl)
 	print_unprotected(json_object_get(d, "unprotected"));
 	print_sentences(json_object_get(d, "refused_files"), "refused files");
 	print_sentences(json_object_get(d, "problems"), "problems");
-	json_decref(d);
+}
+
+int verb_doctor(const struct ctl *ctl)
+{
+	bool trusted;
+	json_t *d;
+
+	if (ctl_call(ctl, API_DAEMON_DOCTOR, NULL, &d))
+		return 1;
+	trusted = !str_eq(json_string_value(json_object_get(d, "rung")), "none") &&
+		  json_array_size(json_object_get(d, "unprotected")) == 0;
+	if (ctl->json) {
+		ctl_print_json(d);
+	} else {
+		print_report(d);
+		json_decref(d);
+	}
 	return trusted ? 0 : 1;
 }

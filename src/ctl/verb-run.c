@@ -108,8 +108,10 @@ int verb_run(const struct ctl *ctl)
 	int gate[2], r;
 	pid_t child;
 
-	if (ctl->argc == 0)
-		return ctl_usage(ctl, "say which command, behind --"), EXIT_NO_TENANT;
+	if (ctl->argc == 0) {
+		ctl_usage(ctl, "say which command, behind --");
+		return EXIT_NO_TENANT;
+	}
 	fill_set(&set);
 	sigprocmask(SIG_BLOCK, &set, &old);
 	if (pipe2(gate, O_CLOEXEC) < 0)

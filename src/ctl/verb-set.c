@@ -160,7 +160,8 @@ int verb_release(const struct ctl *ctl)
 		json_decref(reply);
 	}
 	if (ctl->json)
-		return ctl_print_json(json_pack("{s:o}", "released", released)), r;
-	json_decref(released);
+		ctl_print_json(json_pack("{s:o}", "released", released));
+	else
+		json_decref(released);
 	return r;
 }

@@ -9,7 +9,7 @@
 #include <mntent.h>
 #include <sys/stat.h>
 
-int cgroup_mount(char **ret)
+static int find_mount(char **ret)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
 	struct mntent *m;
@@ -26,6 +26,20 @@ int cgroup_mount(char **ret)
 	}
 	endmntent(f);
 	return r;
+}
+
+/* Mounted once, when the host starts: looked up once, as cgroups are looked at all the time. */
+int cgroup_mount(char **ret)
+{
+	static char *mount;
+	int r = 0;
+
+	if (!mount)
+		r = find_mount(&mount);
+	if (r < 0)
+		return r;
+	*ret = strdup(mount);
+	return *ret ? 0 : -ENOMEM;
 }
 
 int cgroup_dir(const char *path, char **ret)

@@ -19,6 +19,8 @@
 
 #define SETTLE_EVERY_US 500000
 #define RELOAD_AFTER_US 200000
+/* A cgroup that is made anew is limited from then on at the latest. */
+#define CGROUPS_EVERY_US 50000
 
 enum option_id {
 #define OPTION(id, name, metavar, without, help) OPTION_##id,
@@ -149,12 +151,20 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
 
-	tenants_retry(&d->tenants);
 	tenants_collect(&d->tenants);
 	daemon_settle(d);
 	answer_waiters(d);
 	api_server_dispatch(d->api);
 	sd_event_source_set_time_relative(s, SETTLE_EVERY_US);
+	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+static int on_cgroups_time(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	tenants_retry(&d->tenants);
+	sd_event_source_set_time_relative(s, CGROUPS_EVERY_US);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
@@ -206,6 +216,9 @@ static int add_sources(struct daemon *d)
 	if (r >= 0)
 		r = sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, SETTLE_EVERY_US, 0,
 					       on_tick, d);
+	if (r >= 0)
+		r = sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, CGROUPS_EVERY_US, 0,
+					       on_cgroups_time, d);
 	if (r >= 0)
 		r = sd_event_add_signal(d->loop, NULL, SIGTERM, NULL, NULL);
 	if (r >= 0)
@@ -303,8 +316,8 @@ static int open_api(struct daemon *d, const struct options *o)
 	if (r == 0)
 		r = api_server_new(o->values[OPTION_SOCKET], daemon_handle, d, &d->api);
 	if (r == -EADDRINUSE)
-		return log_err(0, "another cotenantd listens on %s; give this one --socket, --state-dir "
-				  "and --config-dir of its own", o->values[OPTION_SOCKET]), r;
+		return log_err(r, "another cotenantd listens on %s; give this one --socket, --state-dir "
+				  "and --config-dir of its own", o->values[OPTION_SOCKET]);
 	return r < 0 ? log_err(r, "cannot listen on %s", o->values[OPTION_SOCKET]) : 0;
 }
 

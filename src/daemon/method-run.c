@@ -54,6 +54,22 @@ static int choose_name(struct daemon *d, const struct request *q, pid_t pid,
 	return api_hint(q->error, "choose another --name");
 }
 
+/* The engine has room for a thousand tenants: one user must not take it from the others. */
+#define MAX_RUNS_OF_USER 64
+
+static int check_room(struct daemon *d, const struct request *q)
+{
+	const struct tenant *t;
+	unsigned n = 0;
+
+	for (t = d->tenants.first; t; t = t->next)
+		n += t->origin == TENANT_OF_RUN && t->uid == q->peer.uid;
+	if (q->peer.uid != 0 && n >= MAX_RUNS_OF_USER)
+		return api_fail(q->error, API_E_FORBIDDEN, "you have %u commands running as tenants already",
+				n);
+	return 0;
+}
+
 static int enter_cgroup(pid_t pid, const char *name, char **ret_path)
 {
 	_cleanup_free_ char *folder = str_format("cotenant-%s", name);
@@ -112,7 +128,7 @@ int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
 	struct tenant *t;
 	int r;
 
-	if (check_process(q, pid) < 0 || choose_name(d, q, pid, spec.name) < 0 ||
+	if (check_process(q, pid) < 0 || check_room(d, q) < 0 || choose_name(d, q, pid, spec.name) < 0 ||
 	    change_limits(d, q, &spec.limits) < 0 || change_check_nested(d, q, &spec.limits) < 0)
 		return -EINVAL;
 	tenants_meet(&d->tenants, q->peer.uid);

@@ -572,13 +572,15 @@ int tenants_reload(struct tenants *tenants)
 
 void tenants_retry(struct tenants *tenants)
 {
+	uint64_t before;
 	struct tenant *t;
 
 	for (t = tenants->first; t; t = t->next) {
-		if (!tenants->engine || !t->number || t->bound || t->spec.match.kind != SELECT_CGROUP)
+		if (!tenants->engine || !t->number || t->spec.match.kind != SELECT_CGROUP)
 			continue;
+		before = t->bound ? t->bound_id : 0;
 		bind_now(tenants, t);
-		if (t->bound)
+		if (t->bound && t->bound_id != before)
 			raise_outer_wall(tenants, t);
 	}
 }

@@ -87,7 +87,7 @@ int tenants_reload(struct tenants *tenants);
 int tenants_apply(struct tenants *tenants);
 
 /**
- * tenants_retry() - bind those that could not be, as their cgroup was not there yet
+ * tenants_retry() - bind those whose cgroup has come, or has gone and come again
  */
 void tenants_retry(struct tenants *tenants);
 

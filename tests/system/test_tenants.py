@@ -122,10 +122,21 @@ def test_sigkill_of_the_daemon_under_load(host):
     assert keeper.ask("check") == ["right"]
 
 
+def test_refusals_go_on_without_the_daemon(host):
+    tenant = host.run("--memory.max", "512M", name="t").started()
+    assert tenant.alloc(300 * MIB) > 0
+    host.kill()
+    assert tenant.alloc(MIB) > 0
+    assert tenant.alloc(300 * MIB) == -OUT_OF_MEMORY
+    host.start()
+    assert tenant.alloc(300 * MIB) == -OUT_OF_MEMORY
+
+
 def test_a_refusal_waits_for_the_next_daemon(host):
     tenant = host.run("--memory.max", "512M", name="t").started()
     assert tenant.alloc(300 * MIB) > 0
     host.kill()
+    host.kill_holder()
     assert tenant.alloc(MIB) > 0
     tenant.send(f"alloc {300 * MIB}")
     assert not tenant.has_answered(0.5)
@@ -158,6 +169,24 @@ def test_a_cgroup_of_ones_own_is_no_way_out(host, cgroup):
     tenant.end()
     eventually(lambda: host.book("box")["memory.current"] == 0, "the charge ends with the process")
     inner.rmdir()
+
+
+def test_limits_before_anybody_is_there(host, cgroup):
+    path, folder = cgroup
+    later = folder / "later"
+    host.cotenant("set", "--cgroup", f"{path}/later", "memory.max=512M", "--name", "box")
+    assert "cgroup" in host.json("show", "box")["problem"]
+    # Twice: what is made anew under the same path is another cgroup to the kernel.
+    for _ in range(2):
+        later.mkdir()
+        eventually(lambda: host.json("show", "box")["problem"] is None, "the cgroup is found")
+        tenant = host.spawn().started()
+        (later / "cgroup.procs").write_text(str(tenant.pid()))
+        assert tenant.alloc(600 * MIB) == -OUT_OF_MEMORY and tenant.alloc(256 * MIB) > 0
+        tenant.end()
+        eventually(lambda: "populated 0" in (later / "cgroup.events").read_text(), "the cgroup is empty")
+        later.rmdir()
+        eventually(lambda: host.json("show", "box")["problem"], "that it is gone is told")
 
 
 def test_every_user_by_himself(host):
