@@ -255,12 +255,17 @@ int attach_file(struct engine *engine, const char *name, int fd)
 
 	if (fstat(fd, &st))
 		return -errno;
-	if (library_find(engine, st.st_dev, st.st_ino))
-		return 0;
-	r = library_read(fd, &image);
+	if (library_find(engine, st.st_dev, st.st_ino)) {
+		if (!builds_is_unprobed(engine, st.st_dev, st.st_ino))
+			return 0;
+		engine_detach(engine, st.st_dev, st.st_ino);
+	}
+	r = library_read(fd, LIBRARY_EXPORTED, &image);
 	if (r < 0)
 		return r;
-	r = attach_image(engine, name, fd, &image);
+	r = builds_complete(engine, name, fd, &st, &image);
+	if (r == 0)
+		r = attach_image(engine, name, fd, &image);
 	library_image_done(&image);
 	return r;
 }
@@ -312,7 +317,10 @@ int attach_recorded(struct engine *engine)
 			continue;
 		}
 		r = engine_attach(engine, known.path);
-		if (r < 0)
+		/* The file of offsets that told its calls may be gone; the watch tells of that. */
+		if (r == -ENOEXEC)
+			memset(&engine->state->libraries[i], 0, sizeof(known));
+		else if (r < 0)
 			return r;
 	}
 	return 0;

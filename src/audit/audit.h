@@ -194,6 +194,8 @@ enum audit_event_kind {
 	AUDIT_EVENT_RAN,		/* a call that was to be answered has run all the same */
 	AUDIT_EVENT_LIBRARY,		/* user space: a copy of libcuda is probed now */
 	AUDIT_EVENT_UNKNOWN_CALL,	/* user space: an export that looks allocating and that no row knows */
+	AUDIT_EVENT_UNPROBED,		/* user space: a copy of libcuda whose calls were not found */
+	AUDIT_EVENT_OFFSETS_REFUSED,	/* user space: a file of offsets is not used */
 	AUDIT_EVENT_KINDS,
 };
 

@@ -286,6 +286,7 @@ static void engine_free(struct engine *engine)
 	holder_forget(engine);
 	watch_stop(engine);
 	attach_forget(engine, /* unpin= */ false);
+	builds_done(engine);
 	ring_buffer__free(engine->events);
 	audit_bpf__destroy(engine->programs);
 	if (engine->epoll_fd >= 0)
@@ -330,7 +331,9 @@ int engine_open(const struct engine_options *options, struct engine **ret)
 	if (engine->epoll_fd < 0)
 		return -errno;
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
-	r = state_dir_open(engine, options->state_dir);
+	r = builds_init(engine, options);
+	if (r == 0)
+		r = state_dir_open(engine, options->state_dir);
 	if (r == 0)
 		r = programs_open(engine, options->rung);
 	if (r == 0)

@@ -44,11 +44,17 @@ const char *engine_rung_name(enum engine_rung rung);
  * @state_dir:		folder for the pins; if it is not on a BPF file system, one is mounted on it
  * @rung:		which rung to use; AUTO takes the best that this kernel runs
  * @failure_wait_ns:	how long a thread waits for the holder before on-failure applies, 0 for 10 s
+ * @offsets_dir:	folder of *.conf with offsets for builds whose symbols do not tell, NULL for none
+ * @driver_version:	what runs here; NULL where it is not known
+ * @cuda_version:	likewise
  */
 struct engine_options {
 	const char *state_dir;
 	enum engine_rung rung;
 	uint64_t failure_wait_ns;
+	const char *offsets_dir;
+	const char *driver_version;
+	const char *cuda_version;
 };
 
 /**
@@ -184,6 +190,31 @@ int engine_attach(struct engine *engine, const char *path);
 int engine_detach(struct engine *engine, dev_t dev, ino_t ino);
 typedef int (*engine_library_fn)(const struct engine_library *library, void *userdata);
 int engine_each_library(const struct engine *engine, engine_library_fn fn, void *userdata);
+
+/** struct engine_unprobed - a copy of libcuda whose calls were not found: who uses it is unprotected */
+struct engine_unprobed {
+	dev_t dev;
+	ino_t ino;
+	char path[256];
+	char build_id[41];
+	char why[300];
+};
+#define ENGINE_UNPROBED 64
+typedef int (*engine_unprobed_fn)(const struct engine_unprobed *unprobed, void *userdata);
+int engine_each_unprobed(const struct engine *engine, engine_unprobed_fn fn, void *userdata);
+
+/** struct engine_offsets - a file of offsets; @refused: why it is not used, NULL if it may be */
+struct engine_offsets {
+	const char *path;
+	const char *build_id;
+	const char *refused;
+	unsigned line;
+};
+typedef int (*engine_offsets_fn)(const struct engine_offsets *offsets, void *userdata);
+int engine_each_offsets(const struct engine *engine, engine_offsets_fn fn, void *userdata);
+
+/** engine_offsets_reload() - read the files again, tell of those that are refused, look at all processes */
+int engine_offsets_reload(struct engine *engine);
 
 /**
  * engine_watch() - attach every copy that any process maps, from now on or no longer

@@ -41,6 +41,11 @@ void events_tell(struct engine *engine, enum audit_event_kind kind, uint32_t row
 	engine->on_event(&event, text, engine->userdata);
 }
 
+const char *engine_row_name(unsigned row)
+{
+	return library_call_name(row);
+}
+
 void engine_on_event(struct engine *engine, engine_event_fn fn, void *userdata)
 {
 	engine->on_event = fn;

@@ -2,22 +2,26 @@
 /*
  * A copy of libcuda or libnvidia-ml: where its calls are, found by their ELF symbols.
  *
- * An entry point is probed at its offset in the file. A call that is answered continues at a `ret` in the
- * code behind its entry: any byte 0xc3 of the same executable segment does, whatever the instruction that
- * it is a part of.
+ * An entry point is probed at its offset in the file. A call that is answered continues at a `ret`
+ * in the code behind its entry: any byte 0xc3 of the same executable segment does, whatever the
+ * instruction that it is a part of.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
-#include "priv.h"
+#include "base/base.h"
+#include "library.h"
+#include "rows.h"
 
-#define RET_BYTE	0xc3
-#define RET_SEARCH	65536
-#define BUILD_ID_NOTE	3
+#define RET_BYTE      0xc3
+#define RET_SEARCH    65536
+#define RET_PIECE     4096
+#define BUILD_ID_NOTE 3
+#define TABLE_MAX     (64UL << 20)    /* libtorch_cuda's symbols take half of it */
+#define CALLS_MAX     (4 * ROW_COUNT) /* several symbol versions of one name may be */
+#define UNKNOWN_MAX   64
 
 static const struct row rows[ROW_COUNT] = {
 #include "rows.def"
@@ -31,11 +35,15 @@ static const char *const names[ROW_COUNT] = {
 
 /* Beginnings of names of calls that take device memory, should a newer driver bring one. */
 static const char *const looks_allocating[] = {
-	"cuMemAlloc", "cuMemCreate", "cuArrayCreate", "cuArray3DCreate", "cuMipmappedArrayCreate",
+	"cuMemAlloc",
+	"cuMemCreate",
+	"cuArrayCreate",
+	"cuArray3DCreate",
+	"cuMipmappedArrayCreate",
 	"cuGraphAddMemAlloc",
 };
 
-const char *engine_row_name(unsigned row)
+const char *library_call_name(uint32_t row)
 {
 	return row < ROW_COUNT ? names[row] : "?";
 }
@@ -56,36 +64,44 @@ static bool name_looks_allocating(const char *name)
 	return false;
 }
 
-/* The executable segment that holds an address. */
-static bool segment_of(Elf *elf, uint64_t address, GElf_Phdr *ret)
-{
-	size_t n;
+/* --- calls
+ * ------------------------------------------------------------------------------------------- */
 
-	if (elf_getphdrnum(elf, &n))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (gelf_getphdr(elf, i, ret) && ret->p_type == PT_LOAD && ret->p_flags & PF_X &&
-		    address >= ret->p_vaddr && address - ret->p_vaddr < ret->p_filesz)
-			return true;
-	return false;
+static const struct library_code *code_of(const struct library_image *image, uint64_t address)
+{
+	for (size_t i = 0; i < image->n_code; i++)
+		if (address >= image->code[i].address &&
+		    address - image->code[i].address < image->code[i].size)
+			return &image->code[i];
+	return NULL;
 }
 
-static int32_t find_ret(const uint8_t *bytes, size_t size, uint64_t offset, uint64_t end)
+static int32_t find_ret(int fd, uint64_t offset, uint64_t end)
 {
-	if (end > size)
-		end = size;
+	uint8_t bytes[RET_PIECE];
+
 	if (end > offset + RET_SEARCH)
 		end = offset + RET_SEARCH;
-	for (uint64_t i = offset + 1; i < end; i++)
-		if (bytes[i] == RET_BYTE)
-			return i - offset;
+	for (uint64_t at = offset + 1; at < end;) {
+		ssize_t n = pread(fd, bytes, MIN(sizeof(bytes), end - at), at);
+		const uint8_t *found = n > 0 ? memchr(bytes, RET_BYTE, n) : NULL;
+
+		if (n <= 0)
+			return 0;
+		if (found)
+			return at - offset + (found - bytes);
+		at += n;
+	}
 	return 0;
 }
 
 static int image_add_unknown(struct library_image *image, const char *name)
 {
-	char (*grown)[64] = reallocarray(image->unknown, image->n_unknown + 1, sizeof(*grown));
+	char(*grown)[LIBRARY_NAME];
 
+	if (image->n_unknown == UNKNOWN_MAX)
+		return 0;
+	grown = reallocarray(image->unknown, image->n_unknown + 1, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	image->unknown = grown;
@@ -93,48 +109,115 @@ static int image_add_unknown(struct library_image *image, const char *name)
 	return 0;
 }
 
-static int image_add_call(struct library_image *image, uint32_t row, uint64_t offset, int32_t ret_delta)
+static bool image_has_call(const struct library_image *image, uint32_t row, uint64_t address)
 {
-	struct library_call *grown;
+	for (size_t i = 0; i < image->n_calls; i++)
+		if (image->calls[i].row == row && image->calls[i].address == address)
+			return true;
+	return false;
+}
 
+static int image_add_call(int fd, struct library_image *image, uint32_t row, uint64_t address)
+{
+	const struct library_code *code = code_of(image, address);
+	struct library_call *grown;
+	uint64_t offset;
+
+	if (image_has_call(image, row, address))
+		return 0;
+	if (!code || image->n_calls == CALLS_MAX)
+		return -ENOEXEC;
 	grown = reallocarray(image->calls, image->n_calls + 1, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	image->calls = grown;
-	grown[image->n_calls++] = (struct library_call){ row, offset, ret_delta };
+	offset = code->offset + (address - code->address);
+	grown[image->n_calls++] = (struct library_call){
+		.row = row,
+		.address = address,
+		.offset = offset,
+		.ret_delta = find_ret(fd, offset, code->offset + code->size),
+	};
 	return 0;
 }
 
-static int image_add_symbol(struct library_image *image, Elf *elf, const GElf_Sym *symbol, const char *name)
+int library_add(int fd, struct library_image *image, const char *name, uint64_t address)
 {
-	size_t size;
-	const uint8_t *bytes = (const uint8_t *)elf_rawfile(elf, &size);
-	int row = row_by_name(name);
-	GElf_Phdr segment;
-	uint64_t offset;
+	int row;
 
+	/* Most programs' symbols end here. */
+	if (strncmp(name, "cu", 2) != 0 && strncmp(name, "nvml", 4) != 0)
+		return 0;
+	row = row_by_name(name);
 	if (row < 0)
 		return name_looks_allocating(name) ? image_add_unknown(image, name) : 0;
-	if (rows[row].action == ROW_NOTHING || !segment_of(elf, symbol->st_value, &segment))
-		return 0;
-	offset = symbol->st_value - segment.p_vaddr + segment.p_offset;
-	return image_add_call(image, row, offset,
-			      find_ret(bytes, size, offset, segment.p_offset + segment.p_filesz));
+	return rows[row].action == ROW_NOTHING ? 0 : image_add_call(fd, image, row, address);
 }
 
-static int image_add_symbols(struct library_image *image, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+bool library_has(const struct library_image *image, const char *name)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	int row = row_by_name(name);
+
+	for (size_t i = 0; i < image->n_calls; i++)
+		if ((int)image->calls[i].row == row)
+			return true;
+	return false;
+}
+
+/* --- the file
+ * ---------------------------------------------------------------------------------------- */
+
+/* A file of debug symbols has the segments' sizes in memory, and none of their bytes. */
+static void image_read_code(struct library_image *image, Elf *elf, enum library_symbols which)
+{
+	GElf_Phdr segment;
+	size_t n;
+
+	if (elf_getphdrnum(elf, &n))
+		return;
+	for (size_t i = 0; i < n && image->n_code < LIBRARY_CODE; i++) {
+		uint64_t size;
+
+		if (!gelf_getphdr(elf, i, &segment) || segment.p_type != PT_LOAD ||
+		    !(segment.p_flags & PF_X))
+			continue;
+		size = which == LIBRARY_ALL ? segment.p_memsz : segment.p_filesz;
+		if (segment.p_offset <= INT64_MAX && size <= INT64_MAX - segment.p_offset)
+			image->code[image->n_code++] =
+				(struct library_code){ segment.p_vaddr, segment.p_offset, size };
+	}
+}
+
+/* A section's bytes, unless there are more of them than a driver has. */
+static Elf_Data *section_data(Elf_Scn *section)
+{
+	GElf_Shdr header;
+
+	if (!section || !gelf_getshdr(section, &header) || header.sh_size > TABLE_MAX)
+		return NULL;
+	return elf_getdata(section, NULL);
+}
+
+static int image_add_symbols(int fd, struct library_image *image, Elf *elf, Elf_Scn *section,
+			     size_t strings)
+{
+	Elf_Data *data = section_data(section);
 	GElf_Sym symbol;
 	int r;
 
-	for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
-		const char *name = elf_strptr(elf, header->sh_link, symbol.st_name);
+	if (!data || !section_data(elf_getscn(elf, strings)))
+		return 0;
+	for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
+		const char *name = elf_strptr(elf, strings, symbol.st_name);
 
-		if (!name || symbol.st_shndx == SHN_UNDEF || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+		if (!name || symbol.st_shndx == SHN_UNDEF ||
+		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
 			continue;
-		r = image_add_symbol(image, elf, &symbol, name);
-		if (r < 0)
+		image->looks_up |=
+			strncmp(name, "cuGetProcAddress", strlen("cuGetProcAddress")) == 0;
+		r = library_add(fd, image, name, symbol.st_value);
+		/* A symbol that leads outside the code is nobody's entry. */
+		if (r < 0 && (r != -ENOEXEC || image->n_calls == CALLS_MAX))
 			return r;
 	}
 	return 0;
@@ -142,34 +225,52 @@ static int image_add_symbols(struct library_image *image, Elf *elf, Elf_Scn *sec
 
 static void image_read_build_id(struct library_image *image, Elf_Scn *section)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Data *data = section_data(section);
 	size_t at = 0, next, name_at, desc_at;
 	GElf_Nhdr note;
 
 	while (data && (next = gelf_getnote(data, at, &note, &name_at, &desc_at)) > 0) {
 		const uint8_t *bytes = (const uint8_t *)data->d_buf + desc_at;
 
-		if (note.n_type == BUILD_ID_NOTE)
-			for (size_t i = 0; i < note.n_descsz && i < (sizeof(image->build_id) - 1) / 2; i++)
+		if (note.n_type == BUILD_ID_NOTE && note.n_namesz == 4 &&
+		    memcmp((const char *)data->d_buf + name_at, "GNU", 4) == 0)
+			for (size_t i = 0; i < note.n_descsz && i < (LIBRARY_BUILD_ID - 1) / 2; i++)
 				snprintf(image->build_id + 2 * i, 3, "%02x", bytes[i]);
 		at = next;
 	}
 }
 
-static int image_read(struct library_image *image, Elf *elf)
+static int image_read(int fd, struct library_image *image, Elf *elf, enum library_symbols which)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
 	int r = 0;
 
+	image_read_code(image, elf, which);
 	while (r == 0 && (section = elf_nextscn(elf, section)))
 		if (!gelf_getshdr(section, &header))
 			return -ENOEXEC;
-		else if (header.sh_type == SHT_DYNSYM)
-			r = image_add_symbols(image, elf, section, &header);
+		else if (header.sh_type == SHT_DYNSYM ||
+			 (header.sh_type == SHT_SYMTAB && which == LIBRARY_ALL))
+			r = image_add_symbols(fd, image, elf, section, header.sh_link);
 		else if (header.sh_type == SHT_NOTE)
 			image_read_build_id(image, section);
-	return r == 0 && image->n_calls == 0 ? -ENOEXEC : r;
+	return r;
+}
+
+/*
+ * A 32-bit copy has its arguments on the stack; no driver for those programs exists any more.
+ * libelf makes room for as many sections as the file says, up to the file's size when the header
+ * has no count.
+ */
+static bool header_is_ours(int fd)
+{
+	Elf64_Ehdr h;
+
+	return pread(fd, &h, sizeof(h), 0) == sizeof(h) &&
+	       memcmp(h.e_ident, ELFMAG, SELFMAG) == 0 && h.e_ident[EI_CLASS] == ELFCLASS64 &&
+	       h.e_ident[EI_DATA] == ELFDATA2LSB && h.e_machine == EM_X86_64 && h.e_shnum != 0 &&
+	       h.e_phnum != PN_XNUM;
 }
 
 static void elf_endp(Elf **elf)
@@ -177,21 +278,19 @@ static void elf_endp(Elf **elf)
 	elf_end(*elf);
 }
 
-int library_read(int fd, struct library_image *ret)
+int library_read(int fd, enum library_symbols which, struct library_image *ret)
 {
 	_cleanup_(elf_endp) Elf *elf = NULL;
 	struct library_image image = {};
-	GElf_Ehdr header;
 	int r;
 
+	if (!header_is_ours(fd))
+		return -ENOEXEC;
 	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header))
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!elf || elf_kind(elf) != ELF_K_ELF)
 		return -ENOEXEC;
-	/* A 32-bit copy has its arguments on the stack; no driver for those programs exists any more. */
-	if (header.e_machine != EM_X86_64 || gelf_getclass(elf) != ELFCLASS64)
-		return -ENOEXEC;
-	r = image_read(&image, elf);
+	r = image_read(fd, &image, elf, which);
 	if (r < 0) {
 		library_image_done(&image);
 		return r;

@@ -9,8 +9,11 @@
 #include <bpf/libbpf.h>
 #include <limits.h>
 
+#include <sys/stat.h>
+
 #include "base/base.h"
 #include "engine.h"
+#include "offsets.h"
 #include "rows.h"
 
 struct audit_bpf;
@@ -42,35 +45,35 @@ struct engine {
 	bool many_probes;
 	struct audit_bpf *programs;
 	struct audit_state *state;	/* shared with the programs and the holder */
-		struct ring_buffer *events;
+	struct ring_buffer *events;
 	int lock_fd;
 	int epoll_fd;
 	int holder_pidfd;
 	pid_t holder;
 	struct watch *watch;
 	struct library *libraries;
+	char *offsets_dir;
+	char driver_version[OFFSETS_VERSION];
+	char cuda_version[OFFSETS_VERSION];
+	struct offsets_dir offsets;
+	struct engine_unprobed unprobed[ENGINE_UNPROBED];
+	size_t n_unprobed;
 	engine_event_fn on_event;
 	void *userdata;
 };
 
-/** library_find_calls() - where the calls of rows.def are in a file */
-struct library_call {
-	uint32_t row;
-	uint64_t offset;	/* in the file */
-	int32_t ret_delta;
-};
-
-struct library_image {
-	struct library_call *calls;
-	size_t n_calls;
-	char (*unknown)[64];	/* exports that look allocating and that no row knows */
-	size_t n_unknown;
-	char build_id[41];
-};
-
-/** library_read() - read the symbols of an ELF file. Return: 0, or -ENOEXEC if it has no call of rows.def */
-int library_read(int fd, struct library_image *ret);
-void library_image_done(struct library_image *image);
+/** builds_init() - read the files of offsets */
+int builds_init(struct engine *engine, const struct engine_options *options);
+void builds_done(struct engine *engine);
+/**
+ * builds_complete() - add to a copy's calls what a file of offsets knows of its build
+ *
+ * Return: 0; -ENOEXEC if no call at all is known, so that there is nothing to probe.
+ */
+int builds_complete(struct engine *engine, const char *path, int fd, const struct stat *st,
+		    struct library_image *image);
+/** builds_is_unprobed() - is this a copy of libcuda whose calls were not found? */
+bool builds_is_unprobed(struct engine *engine, dev_t dev, ino_t ino);
 
 /** attach_file() - probe an open file; @name: how to call it */
 int attach_file(struct engine *engine, const char *name, int fd);
@@ -93,6 +96,8 @@ void holder_forget(struct engine *engine);
 
 /** watch_stop() - attach new copies no longer */
 void watch_stop(struct engine *engine);
+/** watch_again() - look at all that is mapped as if for the first time */
+void watch_again(struct engine *engine);
 /** watch_dispatch() - look at what has been mapped */
 int watch_dispatch(struct engine *engine);
 

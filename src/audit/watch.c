@@ -190,6 +190,15 @@ static int ring_open(struct engine *engine, struct ring *ring, int cpu)
 	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, ring->fd, &event) ? -errno : 0;
 }
 
+void watch_again(struct engine *engine)
+{
+	if (!engine->watch)
+		return;
+	memset(engine->watch->seen, 0, sizeof(engine->watch->seen));
+	engine->watch->n_seen = 0;
+	processes_look(engine);
+}
+
 int watch_dispatch(struct engine *engine)
 {
 	for (int i = 0; engine->watch && i < engine->watch->n_rings; i++)
