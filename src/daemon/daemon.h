@@ -20,6 +20,8 @@ struct waiter;
 /**
  * struct daemon - the whole of it
  * @reload:		set while a change of the files waits to be read
+ * @reload_offsets:	likewise, of offsets.d
+ * @offsets_dir:	the folder that tells where calls are in builds without symbols
  * @engine_reason:	why there is no engine, where there is none
  * @context_bytes:	what a context was seen to cost on each device, at the least
  * @unowned_bytes:	what processes that are nobody's have of each device
@@ -30,6 +32,8 @@ struct waiter;
 struct daemon {
 	sd_event *loop;
 	sd_event_source *reload;
+	sd_event_source *reload_offsets;
+	char *offsets_dir;
 	struct engine *engine;
 	char engine_reason[200];
 	struct gpu *gpu;

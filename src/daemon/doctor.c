@@ -58,14 +58,32 @@ static int is_charged(const struct audit_process *p, void *userdata)
 	return search->found;
 }
 
+struct unprobed_search {
+	pid_t pid;
+	const char *why;
+};
+
+static int maps_unprobed(const struct engine_unprobed *u, void *userdata)
+{
+	struct unprobed_search *search = userdata;
+
+	if (process_maps(search->pid, u->dev, u->ino))
+		search->why = u->why;
+	return search->why != NULL;
+}
+
 /* Why what a process allocates is not held to a limit; NULL if it is. */
 static const char *why_unprotected(struct daemon *d, pid_t pid)
 {
 	struct charged_search charged = { .pid = pid };
 	struct probed_search probed = { .pid = pid };
+	struct unprobed_search unprobed = { .pid = pid };
 
 	if (!d->engine)
 		return "nothing enforces limits here";
+	engine_each_unprobed(d->engine, maps_unprobed, &unprobed);
+	if (unprobed.why)
+		return unprobed.why;
 	engine_each_process(d->engine, is_charged, &charged);
 	if (!charged.found)
 		return "no tenant matches it";
@@ -140,6 +158,21 @@ static json_t *advisory_json(struct daemon *d)
 	return list;
 }
 
+static int add_offsets(const struct engine_offsets *o, void *userdata)
+{
+	if (!o->refused)
+		json_array_append_new(userdata,
+				      json_sprintf("%s: build %.12s", o->path, o->build_id));
+	return 0;
+}
+
+static int add_refused_offsets(const struct engine_offsets *o, void *userdata)
+{
+	if (o->refused)
+		json_array_append_new(userdata, json_sprintf("%s:%u: %s", o->path, o->line, o->refused));
+	return 0;
+}
+
 static json_t *refused_files_json(struct daemon *d)
 {
 	const struct config *files = &d->tenants.files;
@@ -152,6 +185,8 @@ static json_t *refused_files_json(struct daemon *d)
 								 files->files[i].error.line,
 								 files->files[i].error.reason));
 	}
+	if (d->engine)
+		engine_each_offsets(d->engine, add_refused_offsets, list);
 	return list;
 }
 
@@ -169,17 +204,19 @@ static json_t *problems_json(struct daemon *d, uid_t uid)
 
 int method_daemon_doctor(struct daemon *d, const struct request *q, json_t **ret)
 {
-	json_t *libraries = json_array(), *unprotected = json_array();
+	json_t *libraries = json_array(), *unprotected = json_array(), *offsets = json_array();
 	unsigned i;
 
-	if (d->engine)
+	if (d->engine) {
 		engine_each_library(d->engine, add_library, libraries);
+		engine_each_offsets(d->engine, add_offsets, offsets);
+	}
 	/* Other people's processes are named to root alone. */
 	for (i = 0; q->peer.uid == 0 && i < daemon_n_devices(d); i++)
 		add_unprotected(d, i, unprotected);
-	*ret = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s?}", "rung",
+	*ret = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s?}", "rung",
 			 d->engine ? engine_rung_name(engine_rung_now(d->engine)) : "none", "features",
-			 features_json(), "libraries", libraries, "unprotected", unprotected, "guaranteed",
+			 features_json(), "libraries", libraries, "offsets", offsets, "unprotected", unprotected, "guaranteed",
 			 guaranteed_json(d), "advisory", advisory_json(d), "refused_files",
 			 refused_files_json(d), "problems", problems_json(d, q->peer.uid), "devices",
 			 (int)daemon_n_devices(d), "no_devices",

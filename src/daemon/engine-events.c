@@ -23,6 +23,8 @@ static const enum event_kind kind_of[AUDIT_EVENT_KINDS] = {
 	[AUDIT_EVENT_RAN] = EVENT_RAN,
 	[AUDIT_EVENT_LIBRARY] = EVENT_LIBRARY,
 	[AUDIT_EVENT_UNKNOWN_CALL] = EVENT_UNKNOWN_CALL,
+	[AUDIT_EVENT_UNPROBED] = EVENT_UNPROBED,
+	[AUDIT_EVENT_OFFSETS_REFUSED] = EVENT_OFFSETS_REFUSED,
 };
 
 static const char *const reason_names[] = {
@@ -100,6 +102,10 @@ static char *describe(const struct audit_event *e, const char *text, const struc
 		text_addf(&out, "%s looks as if it allocates and is not known", text);
 		return text_take(&out);
 	}
+	if (e->kind == AUDIT_EVENT_UNPROBED || e->kind == AUDIT_EVENT_OFFSETS_REFUSED) {
+		text_add(&out, text);
+		return text_take(&out);
+	}
 	process_name(e->tgid, name);
 	text_addf(&out, "process %u (%s) %s %s by %s", e->tgid, name, verb_of(e->kind),
 		  size_print_short(e->size, size), engine_row_name(e->row));
@@ -110,7 +116,8 @@ static char *describe(const struct audit_event *e, const char *text, const struc
 
 static bool has_size(uint32_t kind)
 {
-	return kind != AUDIT_EVENT_LIBRARY && kind != AUDIT_EVENT_UNKNOWN_CALL;
+	return kind != AUDIT_EVENT_LIBRARY && kind != AUDIT_EVENT_UNKNOWN_CALL &&
+	       kind != AUDIT_EVENT_UNPROBED && kind != AUDIT_EVENT_OFFSETS_REFUSED;
 }
 
 static void keep(struct daemon *d, const struct audit_event *e, const char *library)

@@ -209,6 +209,21 @@ int engine_each_library(const struct engine *engine, engine_library_fn fn, void 
 	return 0;
 }
 
+int engine_each_unprobed(const struct engine *engine, engine_unprobed_fn fn, void *userdata)
+{
+	return 0;
+}
+
+int engine_each_offsets(const struct engine *engine, engine_offsets_fn fn, void *userdata)
+{
+	return 0;
+}
+
+int engine_offsets_reload(struct engine *engine)
+{
+	return 0;
+}
+
 int engine_watch(struct engine *engine, bool on)
 {
 	fake_engine.watching = on;

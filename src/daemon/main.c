@@ -205,6 +205,29 @@ static int on_config_change(sd_event_source *s, const struct inotify_event *even
 					  on_reload_time, d);
 }
 
+static int on_offsets_time(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct daemon *d = userdata;
+	int r;
+
+	d->reload_offsets = sd_event_source_unref(d->reload_offsets);
+	r = engine_offsets_reload(d->engine);
+	if (r < 0)
+		log_warn(r, "cannot read %s", d->offsets_dir);
+	answer_waiters(d);
+	return 0;
+}
+
+static int on_offsets_change(sd_event_source *s, const struct inotify_event *event, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	if (d->reload_offsets)
+		return 0;
+	return sd_event_add_time_relative(d->loop, &d->reload_offsets, CLOCK_MONOTONIC, RELOAD_AFTER_US, 0,
+					  on_offsets_time, d);
+}
+
 static int add_sources(struct daemon *d)
 {
 	const uint32_t changes = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR;
@@ -228,6 +251,8 @@ static int add_sources(struct daemon *d)
 	if (r >= 0)
 		r = sd_event_add_inotify(d->loop, NULL, d->tenants.files.dir, changes,
 					 on_config_change, d);
+	if (r >= 0 && d->engine)
+		r = sd_event_add_inotify(d->loop, NULL, d->offsets_dir, changes, on_offsets_change, d);
 	return r < 0 ? log_err(r, "cannot watch what is to be watched") : 0;
 }
 
@@ -257,13 +282,22 @@ static int open_engine(struct daemon *d, const struct options *o)
 {
 	_cleanup_free_ char *dir = str_format("%s/engine", o->values[OPTION_STATE_DIR]);
 	struct engine_options options = { .rung = o->rung,
-					  .failure_wait_ns = o->failure_wait_ms * 1000000 };
+					  .failure_wait_ns = o->failure_wait_ms * 1000000,
+					  .driver_version = d->gpu->driver_version };
+	char cuda[16] = "";
 	int r;
 
-	if (!dir)
+	if (d->gpu->cuda_version > 0)
+		snprintf(cuda, sizeof(cuda), "%d.%d", d->gpu->cuda_version / 1000, d->gpu->cuda_version % 1000 / 10);
+	d->offsets_dir = str_format("%s/offsets.d", o->values[OPTION_CONFIG_DIR]);
+	if (!dir || !d->offsets_dir)
 		return -ENOMEM;
 	options.state_dir = dir;
+	options.offsets_dir = d->offsets_dir;
+	options.cuda_version = cuda;
 	r = fd_mkdir_parents(dir, 0755);
+	if (r == 0)
+		r = fd_mkdir_parents(d->offsets_dir, 0755);
 	if (r == 0)
 		r = engine_open(&options, &d->engine);
 	if (r == -EBUSY)
@@ -378,7 +412,8 @@ static int daemon_open(struct daemon *d, const struct options *o)
 		return log_err(r, "cannot read %s", d->tenants.files.dir);
 	daemon_devices_apply(d);
 	note_start(d);
-	return 0;
+	/* Once more, now that the events are kept: those that are refused are told. */
+	return d->engine ? engine_offsets_reload(d->engine) : 0;
 }
 
 static void daemon_close(struct daemon *d)
@@ -393,7 +428,9 @@ static void daemon_close(struct daemon *d)
 		engine_close(d->engine);
 	gpu_close(d->gpu);
 	event_log_close(d->events);
+	free(d->offsets_dir);
 	sd_event_source_unref(d->reload);
+	sd_event_source_unref(d->reload_offsets);
 	sd_event_unref(d->loop);
 }
 
