@@ -138,6 +138,7 @@ int verb_release(const struct ctl *ctl);
 int verb_events(const struct ctl *ctl);
 int verb_explain(const struct ctl *ctl);
 int verb_doctor(const struct ctl *ctl);
+int verb_offsets(const struct ctl *ctl);
 int verb_metrics(const struct ctl *ctl);
 int verb_api(const struct ctl *ctl);
 int verb_completion(const struct ctl *ctl);

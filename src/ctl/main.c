@@ -15,6 +15,7 @@ static const verb_fn verb_fns[N_VERBS] = {
 	[VERB_ADOPT] = verb_adopt,     [VERB_RELEASE] = verb_release,
 	[VERB_EVENTS] = verb_events,   [VERB_EXPLAIN] = verb_explain,
 	[VERB_DOCTOR] = verb_doctor,   [VERB_METRICS] = verb_metrics,
+	[VERB_OFFSETS] = verb_offsets,
 	[VERB_API] = verb_api,         [VERB_COMPLETION] = verb_completion,
 	[VERB_VERSION] = verb_version, [VERB_HELP] = verb_help,
 };

@@ -74,6 +74,7 @@ static void print_report(const json_t *d)
 	       no_devices ? ", " : "", no_devices ? no_devices : "");
 	print_features(json_object_get(d, "features"));
 	print_libraries(json_object_get(d, "libraries"));
+	print_sentences(json_object_get(d, "offsets"), "files of offsets");
 	print_sentences(json_object_get(d, "guaranteed"), "guaranteed");
 	print_sentences(json_object_get(d, "advisory"), "advisory only");
 	print_unprotected(json_object_get(d, "unprotected"));
