@@ -41,10 +41,25 @@ static struct {
 } live[MAX_LIVE];
 static size_t n_live;
 
+/* As runtimes do; the second forms of the calls that have one came with CUDA 3.2. */
+static void *look_up(void *library, const char *name)
+{
+	int (*get)(const char *, void **, int, uint64_t, int *) = dlsym(library, "cuGetProcAddress_v2");
+	void *address = NULL;
+	char base[64];
+
+	snprintf(base, sizeof(base), "%s", name);
+	if (strlen(base) > 3 && strcmp(base + strlen(base) - 3, "_v2") == 0)
+		base[strlen(base) - 3] = '\0';
+	return get && get(base, &address, 3020, 0, NULL) == 0 ? address : NULL;
+}
+
 static void *find(void *library, const char *name)
 {
 	void *address = dlsym(library, name);
 
+	if (!address)
+		address = look_up(library, name);
 	if (!address) {
 		printf("no %s\n", name);
 		exit(1);
