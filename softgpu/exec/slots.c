@@ -49,7 +49,8 @@ static void mention(struct survey *s, u32 cls, u32 index, u32 at, u32 piece, boo
 		*l = (struct life){ .first = at, .piece = piece, .seen = true, .straight = writes };
 	if (l->piece != piece)
 		l->straight = false;
-	l->last = at;
+	if (at > l->last)
+		l->last = at;
 }
 
 /* Sources before results: a register that is both is read first. */

@@ -400,6 +400,19 @@ static const char const_text[] =
 		"ld.const.u32 %r9, [%x2]; sub.u32 %r9, %r9, 5; sub.u32 %r5, %r3, %r4; add.u32 %r9, %r9, %r5; "
 		STORE_R9);
 
+/* %p ends before the first carry and shares its place; %q has to live through the second. */
+static const char carry_text[] = KERNEL(
+	"setp.eq.u32 %p, %r3, 5; selp.u32 %r9, 2, 1, %p; add.cc.u32 %r4, %r3, -1; addc.u32 %r5, 0, 0;\n"
+	"setp.ne.u32 %q, %r3, 0; sub.cc.u32 %r4, %r3, 0; subc.u32 %r6, 0, 0;\n"
+	"selp.u32 %r7, 10, 20, %q; add.u32 %r9, %r9, %r5; add.u32 %r9, %r9, %r6; add.u32 %r9, %r9, %r7;"
+	STORE_R9);
+
+static u32 carry(u32 thread, u32 n_block)
+{
+	(void)n_block;
+	return (thread == 5 ? 2 : 1) + (thread ? 1 + 10 : 20);
+}
+
 static void test_calls(void)
 {
 	struct outcome o;
@@ -408,6 +421,7 @@ static void test_calls(void)
 		    fibonacci);
 	check_words("calls by address, from a table, diverging", indirect_text, 1, 64, indirect);
 	check_words("local memory, by both its addresses", local_text, 2, 64, itself);
+	check_words("predicates beside the carry flag", carry_text, 1, 64, carry);
 	check_words("constants by index", const_text, 1, 64, itself);
 	o = run(deep_text, 2, 64, (struct kit_run){ 0 });
 	kit_check(o.p.fault == EXEC_FAULT_STACK, "runaway recursion is a fault (%s)", o.p.message);
