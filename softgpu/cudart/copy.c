@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "softgpu/cudart/runtime.h"
+#include "softgpu/cudart/copy.h"
 
 static bool kind_is_valid(enum cudaMemcpyKind kind)
 {
@@ -147,7 +147,7 @@ static CUDA_MEMCPY3D copy_of(struct side dst, struct side src, size_t width, siz
 	};
 }
 
-static cudaError_t copy_of_parms(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret)
+cudaError_t copy_of_parms(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret)
 {
 	struct side dst, src;
 
@@ -161,6 +161,45 @@ static cudaError_t copy_of_parms(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3
 			     type_of(p->srcArray, source_is_host(p->kind), p->kind) };
 	*ret = copy_of(dst, src, p->extent.width, p->extent.height, p->extent.depth);
 	return cudaSuccess;
+}
+
+static enum cudaMemcpyKind kind_of(CUmemorytype dst, CUmemorytype src)
+{
+	if (dst == CU_MEMORYTYPE_UNIFIED || src == CU_MEMORYTYPE_UNIFIED)
+		return cudaMemcpyDefault;
+	if (dst == CU_MEMORYTYPE_HOST)
+		return src == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
+	return src == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
+}
+
+struct cudaMemcpy3DParms parms_of_copy(const CUDA_MEMCPY3D *copy)
+{
+	bool to_array = copy->dstMemoryType == CU_MEMORYTYPE_ARRAY;
+	bool from_array = copy->srcMemoryType == CU_MEMORYTYPE_ARRAY;
+	/* An array that is gone by now has no elements: bytes, then. */
+	size_t element = (to_array     ? element_bytes(copy->dstArray)
+			  : from_array ? element_bytes(copy->srcArray)
+				       : 1)
+				 ?: 1;
+	struct cudaMemcpy3DParms parms = {
+		.srcPos = { copy->srcXInBytes / (from_array ? element : 1), copy->srcY,
+			    copy->srcZ },
+		.dstPos = { copy->dstXInBytes / (to_array ? element : 1), copy->dstY, copy->dstZ },
+		.extent = { copy->WidthInBytes / element, copy->Height, copy->Depth },
+		.kind = kind_of(copy->dstMemoryType, copy->srcMemoryType),
+	};
+
+	if (from_array)
+		parms.srcArray = copy->srcArray;
+	else
+		parms.srcPtr = (struct cudaPitchedPtr){ (void *)copy->srcDevice, copy->srcPitch,
+							copy->srcPitch, copy->srcHeight };
+	if (to_array)
+		parms.dstArray = copy->dstArray;
+	else
+		parms.dstPtr = (struct cudaPitchedPtr){ (void *)copy->dstDevice, copy->dstPitch,
+							copy->dstPitch, copy->dstHeight };
+	return parms;
 }
 
 static bool is_empty(const CUDA_MEMCPY3D *copy)
@@ -389,8 +428,7 @@ RUNTIME_CALL(cudaMemcpyPeerAsync, void *dst, int dst_device, const void *src, in
 							from, size_bytes, stream));
 }
 
-static cudaError_t variable_part(const void *symbol, size_t size_bytes, size_t offset,
-				 CUdeviceptr *ret)
+cudaError_t variable_part(const void *symbol, size_t size_bytes, size_t offset, CUdeviceptr *ret)
 {
 	cudaError_t error;
 	size_t room, end;

@@ -102,6 +102,22 @@ cudaError_t symbol_kernel(const void *host_function, CUfunction *ret)
 	return cudaSuccess;
 }
 
+const void *symbol_of_function(CUfunction function)
+{
+	const void *found = function;
+	CUfunction of_kernel;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < N_BUCKETS; i++)
+		for (struct symbol *symbol = buckets[i]; symbol; symbol = symbol->next)
+			if (symbol->kernel &&
+			    !driver.cuKernelGetFunction(&of_kernel, symbol->kernel) &&
+			    of_kernel == function)
+				found = symbol->host;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
 cudaError_t symbol_variable(const void *host_variable, CUdeviceptr *ret, size_t *ret_size_bytes)
 {
 	struct symbol *symbol;

@@ -17,9 +17,11 @@ static struct {
 	int version;
 	void **slot;
 } const wanted[] = {
-#define DRIVER(name, version, ...) { #name, version, (void **)&driver.name },
+#define DRIVER(name, version, ...)	       { #name, version, (void **)&driver.name },
+#define DRIVER_FORM(field, name, version, ...) { #name, version, (void **)&driver.field },
 #include "softgpu/cudart/driver.def"
 #undef DRIVER
+#undef DRIVER_FORM
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -48,6 +48,14 @@
 	}                                          \
 	static cudaError_t run_##name params
 
+/* A call that is one of the driver's in the thread's context. */
+#define PASSED_ON(name, driver_name, params, args)                    \
+	cudaError_t impl_##name params;                               \
+	cudaError_t impl_##name params                                \
+	{                                                             \
+		return in_context() ?: told(driver.driver_name args); \
+	}
+
 /* The driver's per-thread stream where a caller compiled for it says NULL. */
 static inline CUstream stream_of_thread(CUstream stream)
 {
@@ -55,9 +63,11 @@ static inline CUstream stream_of_thread(CUstream stream)
 }
 
 extern struct driver_calls {
-#define DRIVER(name, version, ...) CUresult (*name)(__VA_ARGS__);
+#define DRIVER(name, version, ...)	       CUresult (*name)(__VA_ARGS__);
+#define DRIVER_FORM(field, name, version, ...) CUresult (*field)(__VA_ARGS__);
 #include "softgpu/cudart/driver.def"
 #undef DRIVER
+#undef DRIVER_FORM
 } driver;
 
 /**
@@ -106,6 +116,13 @@ cudaError_t primary_context(int device, CUcontext *ret);
  * Return: cudaSuccess, cudaErrorInvalidDeviceFunction, or why its module did not load.
  */
 cudaError_t symbol_kernel(const void *host_function, CUfunction *ret);
+
+/**
+ * symbol_of_function() - what the program calls a function of the driver
+ *
+ * Return: the host function of the registered kernel, or the function as it came.
+ */
+const void *symbol_of_function(CUfunction function);
 
 /** symbol_variable() - where a registered variable is in the current context, and its size */
 cudaError_t symbol_variable(const void *host_variable, CUdeviceptr *ret, size_t *ret_size_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Streams, events, capture. */
+/* Streams and events. */
 #include <stdlib.h>
 
 #include "softgpu/cudart/runtime.h"
@@ -97,27 +97,6 @@ STREAM_CALL(cudaStreamSetAttribute,
 	    (stream, id, value))
 {
 	return in_context() ?: told(driver.cuStreamSetAttribute(stream, id, value));
-}
-
-STREAM_CALL(cudaStreamBeginCapture, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
-{
-	return in_context() ?: told(driver.cuStreamBeginCapture(stream, mode));
-}
-
-STREAM_CALL(cudaStreamEndCapture, (CUstream stream, CUgraph *graph), (stream, graph))
-{
-	return in_context() ?: told(driver.cuStreamEndCapture(stream, graph));
-}
-
-STREAM_CALL(cudaStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
-	    (stream, status))
-{
-	return in_context() ?: told(driver.cuStreamIsCapturing(stream, status));
-}
-
-RUNTIME_CALL(cudaThreadExchangeStreamCaptureMode, CUstreamCaptureMode *mode)
-{
-	return in_context() ?: told(driver.cuThreadExchangeStreamCaptureMode(mode));
 }
 
 RUNTIME_CALL(cudaDeviceGetStreamPriorityRange, int *least, int *greatest)

@@ -119,4 +119,21 @@ struct cudaHostNodeParams {
 	void *userData;
 };
 
+/* Members that are laid out as the driver's have its types. */
+struct cudaGraphNodeParams {
+	CUgraphNodeType type;
+	int reserved0[3];
+	union {
+		long long reserved1[29];
+		struct cudaKernelNodeParams kernel;
+		struct {
+			int flags, reserved[3];
+			struct cudaMemcpy3DParms copyParams;
+		} memcpy;
+		struct cudaMemsetParams memset;
+		CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+	};
+	long long reserved2;
+};
+
 /* cudaMemPoolProps and cudaMemLocation are laid out as the driver's. */

@@ -17,7 +17,7 @@ def compiled(name, how="shared"):
                 [source, PROGRAMS / "check.h"])
 
 
-@pytest.mark.parametrize("name", ["launch", "symbols", "copies", "streams", "graphs", "devices", "host-memory", "pools"])
+@pytest.mark.parametrize("name", ["launch", "symbols", "copies", "streams", "graphs", "graph-nodes", "devices", "host-memory", "pools"])
 def test_runtime_program_is_right(gpu, name):
     assert "right" in run([compiled(name)], gpu)
 
