@@ -172,8 +172,11 @@ static CUresult work_do(struct context *ctx, const struct work_class *class, voi
 	moment.end_ns = 0;
 	if (class->always || !stream_cancelled(ctx)) {
 		r = class->run(ctx, params);
-		if (r != CUDA_SUCCESS)
+		if (r != CUDA_SUCCESS) {
+			/* Who is told of the error has the kernel's last words. */
+			printed_flush(ctx);
 			context_fail(ctx, r);
+		}
 	}
 	if (class->release)
 		class->release(params);
