@@ -61,7 +61,8 @@ enum row_action {
 	ROW_NOTHING,
 };
 
-#define ROW_NARROW 1
+#define ROW_NARROW   1
+#define ROW_LOCATION 2
 
 /** struct row - one call: what to do with it, and with which of its arguments */
 struct row {
@@ -74,6 +75,7 @@ struct row {
 
 #define ROW_FLAGS_0 0
 #define ROW_FLAGS_NARROW ROW_NARROW
+#define ROW_FLAGS_LOCATION ROW_LOCATION
 #define TWIN(name, action, a, b, c, flags)                                                         \
 	ROW(name, action, a, b, c, flags) ROW(name##_ptsz, action, a, b, c, flags)
 

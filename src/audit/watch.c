@@ -49,36 +49,43 @@ struct mapping {
 	const char *name;
 };
 
-/* Note a file as looked at. Return: whether it was already. The set is emptied before it is full. */
-static bool seen_add(struct watch *watch, dev_t dev, ino_t ino)
+/* Where a file stands in the set of those looked at, or the free place for it. */
+static struct seen *seen_find(struct watch *watch, dev_t dev, ino_t ino)
 {
 	size_t at = (ino * 31 + dev) & (SEEN - 1);
 
+	for (; watch->seen[at].ino; at = (at + 1) & (SEEN - 1))
+		if (watch->seen[at].ino == ino && watch->seen[at].dev == dev)
+			break;
+	return &watch->seen[at];
+}
+
+/* The set is emptied before it is full: then files are looked at once more. */
+static void seen_add(struct watch *watch, dev_t dev, ino_t ino)
+{
 	if (watch->n_seen > SEEN / 2) {
 		memset(watch->seen, 0, sizeof(watch->seen));
 		watch->n_seen = 0;
 	}
-	for (; watch->seen[at].ino; at = (at + 1) & (SEEN - 1))
-		if (watch->seen[at].ino == ino && watch->seen[at].dev == dev)
-			return true;
-	watch->seen[at] = (struct seen){ dev, ino };
+	*seen_find(watch, dev, ino) = (struct seen){ dev, ino };
 	watch->n_seen++;
-	return false;
 }
 
-/* Most files are no copy of a library we know, and some processes are gone by now. */
+/* Most files are no copy of a library we know. A process that is gone by now leaves its file unseen. */
 static void mapping_look(struct engine *engine, const struct mapping *m)
 {
 	_cleanup_close_ int fd = -1;
 	char path[96];
 
-	if (!m->ino || seen_add(engine->watch, m->dev, m->ino))
+	if (!m->ino || seen_find(engine->watch, m->dev, m->ino)->ino)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", m->pid, (unsigned long)m->start,
 		 (unsigned long)m->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		attach_file(engine, m->name, fd);
+	if (fd < 0)
+		return;
+	seen_add(engine->watch, m->dev, m->ino);
+	attach_file(engine, m->name, fd);
 }
 
 /* --- mappings that are there already ------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
-#define FAKE_CALLS 256
+#define FAKE_CALLS 512
 
 struct fake {
 	long code;				/* what calls return */

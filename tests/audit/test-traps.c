@@ -361,6 +361,7 @@ static void sizes(void)
 {
 	struct { unsigned long width, height; unsigned format, channels; } flat = { 1024, 512, 0x20, 4 };
 	struct { unsigned long width, height, depth; unsigned format, channels, flags; } deep = { 64, 64, 64, 0x10, 1 };
+	unsigned old[4] = { 100, 50, /* format */ 0x08, /* channels */ 2 };
 	unsigned long address, pitch;
 
 	fakes->pitch = 1024;
@@ -373,6 +374,9 @@ static void sizes(void)
 	CHECK(CUDA("cuMipmappedArrayCreate", &address, &deep, 3) == 0);
 	EXPECT(2 * (64 * 64 * 64 + 32 * 32 * 32 + 16 * 16 * 16));
 	CHECK(CUDA("cuMipmappedArrayDestroy", address) == 0);
+	CHECK(CUDA("cuArrayCreate", &address, &old) == 0);
+	EXPECT(100 * 50 * 2);
+	CHECK(CUDA("cuArrayDestroy", address) == 0);
 	CHECK(CUDA("cuMemAlloc", &address, 0xffff00000000UL + MIB) == 0);
 	EXPECT(MIB);
 }

@@ -57,7 +57,7 @@ static noinline int enter_array(struct thread *t, const struct row *row)
 {
 	__u32 levels = row->action == ROW_ARRAY_MIPMAPPED ? ARGUMENT(t, row->c) : 1;
 
-	array_read(t, ARGUMENT(t, row->a), row->action != ROW_ARRAY_2D);
+	array_read(t, ARGUMENT(t, row->a), row->action != ROW_ARRAY_2D, row->flags & ROW_NARROW);
 	t->size = t->reserved = array_bytes(t, levels);
 	return 0;
 }
@@ -283,7 +283,8 @@ static noinline int primary_reset(struct thread *t, __u64 context)
 
 static noinline int leave_allocated(struct thread *t, const struct row *row)
 {
-	__u64 handle = user_read(ARGUMENT(t, row->b), width_of(row));
+	/* Of the old form addresses are narrow, handles are not. */
+	__u64 handle = user_read(ARGUMENT(t, row->b), row->action <= ROW_ALLOCATE_PITCH ? width_of(row) : 8);
 
 	switch (row->action) {
 	case ROW_ALLOCATE_PITCH:
@@ -414,6 +415,12 @@ alone int leave_physical(struct thread *t)
 	}
 }
 
+/* The ordinal of a device that is an argument, or that a location (type, number) names. */
+static noinline __u32 ordinal_argument(struct thread *t, const struct row *row, __u64 value)
+{
+	return row->flags & ROW_LOCATION ? user_read(value + 4, 4) : value;
+}
+
 static noinline int pool_created(struct thread *t, const struct row *row)
 {
 	__u64 handle = user_read(ARGUMENT(t, row->a), 8);
@@ -451,9 +458,10 @@ alone int leave_pool(struct thread *t)
 			return 0;
 		return pool_set_threshold(t, ARGUMENT(t, row->a), user_read(ARGUMENT(t, row->c), 8));
 	case ROW_POOL_DEFAULT:
-		return pool_learn_default(t, user_read(ARGUMENT(t, row->a), 8), ARGUMENT(t, row->b));
+		return pool_learn_default(t, user_read(ARGUMENT(t, row->a), 8),
+					  ordinal_argument(t, row, ARGUMENT(t, row->b)));
 	default:
-		return pool_set_current(t, ARGUMENT(t, row->b), ARGUMENT(t, row->a));
+		return pool_set_current(t, ARGUMENT(t, row->b), ordinal_argument(t, row, ARGUMENT(t, row->a)));
 	}
 }
 

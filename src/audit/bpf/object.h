@@ -205,19 +205,20 @@ alone __u64 level_bytes(__u64 width, __u64 height, __u64 depth, __u64 element)
 	return (width ? width : 1) * (height ? height : 1) * (depth ? depth : 1) * element;
 }
 
-/* Width, height, depth, format, channels to t->scratch[0..3]; a two-dimensional one has no depth. */
-static noinline int array_read(struct thread *t, __u64 descriptor, int is_3d)
+/*
+ * Width, height and depth of an array to t->scratch[0..2], bytes of an element to [4]. In the descriptor
+ * they stand in this order, the depth only if it is three-dimensional, each 8 bytes wide or 4 in the old
+ * form; format and channels follow.
+ */
+static noinline int array_read(struct thread *t, __u64 descriptor, int is_3d, int is_narrow)
 {
-	__u32 *format_channels = (__u32 *)&t->scratch[3];
+	__u32 width = is_narrow ? 4 : 8;
+	__u64 format = descriptor + (is_3d ? 3 : 2) * width;
 
-	t->scratch[0] = t->scratch[1] = t->scratch[2] = t->scratch[3] = 0;
-	if (is_3d) {
-		bpf_copy_from_user(t->scratch, 32, (void *)descriptor);
-	} else {
-		bpf_copy_from_user(t->scratch, 16, (void *)descriptor);
-		bpf_copy_from_user(&t->scratch[3], 8, (void *)(descriptor + 16));
-	}
-	t->scratch[4] = element_bytes(format_channels[0], format_channels[1]);
+	t->scratch[0] = user_read(descriptor, width);
+	t->scratch[1] = user_read(descriptor + width, width);
+	t->scratch[2] = is_3d ? user_read(descriptor + 2 * width, width) : 1;
+	t->scratch[4] = element_bytes(user_read(format, 4), user_read(format + 4, 4));
 	return 0;
 }
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rows.def against calls.def: every call that has to do with device memory has been looked at. */
+#include <string.h>
+
+#include "base/check.h"
+#include "cuda/calls.h"
+#include "engine.h"
+#include "rows.h"
+
+static bool has_row(const char *name)
+{
+	for (unsigned i = 0; i < ROW_COUNT; i++)
+		if (strcmp(engine_row_name(i), name) == 0)
+			return true;
+	return false;
+}
+
+static bool is_about_memory(const struct call *call)
+{
+	switch (call->group) {
+	case GROUP_ALLOC_DEVICE:
+	case GROUP_FREE_DEVICE:
+	case GROUP_VMM:
+	case GROUP_POOL:
+	case GROUP_SHARE:
+	case GROUP_CODE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int main(void)
+{
+	for (unsigned i = 0; i < CALL_N; i++)
+		if (is_about_memory(&calls[i]) && !has_row(calls[i].name))
+			check(false, "rows.def: %s has a row", calls[i].name);
+	for (unsigned i = 0; i < ROW_COUNT; i++)
+		if (strncmp(engine_row_name(i), "cu", 2) == 0 && !call_find(engine_row_name(i)))
+			check(false, "rows.def: calls.def knows %s", engine_row_name(i));
+	check(check_failures == 0, "rows.def: every call about device memory, and no other name");
+	return check_result();
+}
