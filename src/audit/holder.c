@@ -161,15 +161,18 @@ static bool slot_has_request(const struct holder *h, const struct audit_slot *sl
 	return false;
 }
 
-static bool slot_fits(const struct holder *h, const struct audit_slot *slot)
+/* Whether waiting is over: it fits, or a limit was lowered and it never will. */
+static bool slot_is_decided(const struct holder *h, const struct audit_slot *slot)
 {
 	struct ledger *books = h->state->books;
 	uint32_t at;
+	int r;
 
 	if (slot->reason == AUDIT_REASON_NONE)
 		return true;
-	if (ledger_chain_fits(books, &slot->chain, slot->device, slot->size, &at))
-		return false;
+	r = ledger_chain_fits(books, &slot->chain, slot->device, slot->size, &at);
+	if (r)
+		return r == LEDGER_E_NEVER;
 	return !slot_has_request(h, slot) || slot->size <= ledger_left(&books[ledger_index(0, slot->device)]);
 }
 
@@ -202,7 +205,7 @@ static void queue_run(struct holder *h)
 		}
 		if (slot_is_behind(slot, ahead, n_ahead))
 			continue;
-		if (slot_fits(h, slot))
+		if (slot_is_decided(h, slot))
 			slot_release(h, h->held[i], 0);
 		if (slot->reason != AUDIT_REASON_NONE)
 			ahead[n_ahead++] = ledger_index(slot->tenant, slot->device);

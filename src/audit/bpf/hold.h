@@ -292,12 +292,15 @@ alone int hold_or_answer(struct thread *t, int own, int never)
 	return CALL_WAIT;
 }
 
-/* Whether others wait already for memory that this call would take before them. */
+/* Whether others wait already for memory that this call would take before them; what never fits takes none. */
 static noinline int queue_is_ahead(struct thread *t)
 {
 	struct audit_process *p = PROCESS(t->process);
+	__u32 at;
 
 	if (!READ_ONCE(control.n_slots) || !t->reserved)
+		return 0;
+	if (ledger_chain_fits(books, &p->chain, t->call_device, t->reserved, &at) == LEDGER_E_NEVER)
 		return 0;
 	t->reason = AUDIT_REASON_QUEUE;
 	for (__u32 i = 0; i < LEDGER_DEPTH; i++) {
