@@ -141,7 +141,7 @@ static int programs_pin_maps(struct engine *engine)
 }
 
 /* The verifier's log ends with "stack depth A+B+...", a number per function. */
-static int frames_check(const char *log)
+int frames_check(const char *log)
 {
 	const char *at = strstr(log, "stack depth ");
 	char *end;

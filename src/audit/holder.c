@@ -176,13 +176,19 @@ static bool slot_is_decided(const struct holder *h, const struct audit_slot *slo
 	return !slot_has_request(h, slot) || slot->size <= ledger_left(&books[ledger_index(0, slot->device)]);
 }
 
-/* Whether an older call waits for the memory of one of these tenants, or has just been let go for it. */
-static bool slot_is_behind(const struct audit_slot *slot, const uint32_t *ahead, size_t n_ahead)
+/* Whether an older call waits for memory that this one wants too, or has just been let go for it. */
+static bool slot_is_behind(const struct holder *h, const struct audit_slot *slot, const uint32_t *ahead,
+			   size_t n_ahead)
 {
-	for (uint32_t i = 0; i < slot->chain.n && i < LEDGER_DEPTH; i++)
-		for (size_t j = 0; j < n_ahead; j++)
+	uint32_t whole_device = ledger_index(0, slot->device);
+
+	for (size_t j = 0; j < n_ahead; j++) {
+		if (ahead[j] == whole_device && slot_has_request(h, slot))
+			return true;
+		for (uint32_t i = 0; i < slot->chain.n && i < LEDGER_DEPTH; i++)
 			if (ahead[j] == ledger_index(slot->chain.tenants[i], slot->device))
 				return true;
+	}
 	return false;
 }
 
@@ -203,7 +209,7 @@ static void queue_run(struct holder *h)
 			slot_release(h, h->held[i], 0);
 			continue;
 		}
-		if (slot_is_behind(slot, ahead, n_ahead))
+		if (slot_is_behind(h, slot, ahead, n_ahead))
 			continue;
 		if (slot_is_decided(h, slot))
 			slot_release(h, h->held[i], 0);

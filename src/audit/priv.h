@@ -75,6 +75,9 @@ int builds_complete(struct engine *engine, const char *path, int fd, const struc
 /** builds_is_unprobed() - is this a copy of libcuda whose calls were not found? */
 bool builds_is_unprobed(struct engine *engine, dev_t dev, ino_t ino);
 
+/** frames_check() - whether the verifier's log tells of small frames only. Return: 0 or -ENOTSUP */
+int frames_check(const char *log);
+
 /** attach_file() - probe an open file; @name: how to call it */
 int attach_file(struct engine *engine, const char *name, int fd);
 /** attach_recorded() - probe what an earlier engine probed, with the programs of this one */

@@ -237,19 +237,29 @@ static inlined __u64 deadline_of(__u64 begin, __u64 wait_ns)
 	return wait_ns > ~begin ? ~0ULL : begin + wait_ns;
 }
 
+/* Whom a refusal is about: where the device is full, that is who asks. */
+static inlined __u32 tenant_concerned(struct thread *t)
+{
+	return t->refused_by == WHOLE_DEVICE ? PROCESS(t->process)->chain.tenants[0] : t->refused_by;
+}
+
 static noinline int refused(struct thread *t, __u64 waited_ns)
 {
-	__sync_fetch_and_add(&books[ledger_index(t->refused_by, t->call_device)].n_refused, 1);
-	return event_send(AUDIT_EVENT_REFUSED, t, t->refused_by, t->reason, waited_ns);
+	__u32 tenant = tenant_concerned(t);
+
+	__sync_fetch_and_add(&books[ledger_index(tenant, t->call_device)].n_refused, 1);
+	return event_send(AUDIT_EVENT_REFUSED, t, tenant, t->reason, waited_ns);
 }
 
 static noinline int hold_begins(struct audit_slot *slot, struct thread *t, __u64 wait_ns)
 {
+	__u32 tenant = tenant_concerned(t);
+
 	slot->deadline_ns = deadline_of(slot->begin_ns, wait_ns);
 	if (t->reason == AUDIT_REASON_NONE)
 		return 0;
-	__sync_fetch_and_add(&books[ledger_index(t->refused_by, t->call_device)].n_held, 1);
-	return event_send(AUDIT_EVENT_INSUFFICIENT, t, t->refused_by, t->reason, wait_ns);
+	__sync_fetch_and_add(&books[ledger_index(tenant, t->call_device)].n_held, 1);
+	return event_send(AUDIT_EVENT_INSUFFICIENT, t, tenant, t->reason, wait_ns);
 }
 
 /* The call has waited long enough, or there is nothing to wait for. */
@@ -310,7 +320,9 @@ static noinline int queue_is_ahead(struct thread *t)
 		if (READ_ONCE(books[ledger_index(t->refused_by, t->call_device)].n_queued))
 			return holder_is_there() && hold_wait_of(t);
 	}
-	return 0;
+	t->refused_by = WHOLE_DEVICE;
+	return READ_ONCE(books[ledger_index(WHOLE_DEVICE, t->call_device)].n_queued) &&
+	       charge_has_request(&p->chain, t->call_device) && holder_is_there() && hold_wait_of(t);
 }
 
 static noinline int admitted(struct thread *t, int own)
