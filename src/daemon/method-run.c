@@ -72,7 +72,8 @@ static int check_room(struct daemon *d, const struct request *q)
 
 static int enter_cgroup(pid_t pid, const char *name, char **ret_path)
 {
-	_cleanup_free_ char *folder = str_format("cotenant-%s", name);
+	/* Another daemon of this host may have a tenant of the same name. */
+	_cleanup_free_ char *folder = str_format("cotenant-%s-%d", name, pid);
 
 	if (!folder)
 		return -ENOMEM;
