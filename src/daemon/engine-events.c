@@ -45,8 +45,8 @@ static void add_reason(struct text *text, const struct audit_event *e, const str
 
 	switch (e->reason) {
 	case AUDIT_REASON_MAX:
-		text_addf(text, "; %s are left under memory.max of %s", size_print_short(e->left, left),
-			  t ? t->spec.name : "its tenant");
+		text_addf(text, "; %s are left under memory.max of %s",
+			  size_print_short(e->left, left), t ? t->spec.name : "its tenant");
 		break;
 	case AUDIT_REASON_DEVICE:
 		text_addf(text, "; the device has %s left", size_print_short(e->left, left));
@@ -124,9 +124,13 @@ static void keep(struct daemon *d, const struct audit_event *e, const char *libr
 {
 	const struct tenant *t = tenants_by_number(&d->tenants, e->tenant);
 	_cleanup_free_ char *text = describe(e, library, t);
-	struct event event = { .kind = kind_of[e->kind], .pid = e->tgid, .text = text,
-			       .uid = EVENT_NO_UID, .size = EVENT_NO_NUMBER,
-			       .left = EVENT_NO_NUMBER, .wait_ms = EVENT_NO_NUMBER };
+	struct event event = { .kind = kind_of[e->kind],
+			       .pid = e->tgid,
+			       .text = text,
+			       .uid = EVENT_NO_UID,
+			       .size = EVENT_NO_NUMBER,
+			       .left = EVENT_NO_NUMBER,
+			       .wait_ms = EVENT_NO_NUMBER };
 
 	if (has_size(e->kind)) {
 		event.size = e->size;

@@ -91,7 +91,8 @@ int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_te
 	uint32_t i;
 
 	for (i = 1; i < LEDGER_TENANTS; i++) {
-		if (!fake_engine.tenants[i].in_use || strcmp(fake_engine.tenants[i].name, name) != 0)
+		if (!fake_engine.tenants[i].in_use ||
+		    strcmp(fake_engine.tenants[i].name, name) != 0)
 			continue;
 		*ret_tenant = i;
 		return 0;
