@@ -76,6 +76,20 @@ static const struct library_code *code_of(const struct library_image *image, uin
 	return NULL;
 }
 
+/*
+ * An entry is probed behind its endbr64: the kernel steps over that one out of line, which costs several
+ * times the rest of a probe, and emulates what mostly follows, a push or a jump.
+ */
+static uint64_t skip_endbr64(int fd, uint64_t offset)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	uint8_t bytes[sizeof(endbr64)];
+
+	if (pread(fd, bytes, sizeof(bytes), offset) == sizeof(bytes) && memcmp(bytes, endbr64, sizeof(bytes)) == 0)
+		return offset + sizeof(endbr64);
+	return offset;
+}
+
 static int32_t find_ret(int fd, uint64_t offset, uint64_t end)
 {
 	uint8_t bytes[RET_PIECE];
@@ -131,7 +145,7 @@ static int image_add_call(int fd, struct library_image *image, uint32_t row, uin
 	if (!grown)
 		return -ENOMEM;
 	image->calls = grown;
-	offset = code->offset + (address - code->address);
+	offset = skip_endbr64(fd, code->offset + (address - code->address));
 	grown[image->n_calls++] = (struct library_call){
 		.row = row,
 		.address = address,
