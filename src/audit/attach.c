@@ -36,17 +36,17 @@ struct uprobe_multi {
 	__u32 unused;
 };
 
-int link_uprobes(int prog_fd, const char *path, const uint64_t *offsets, const uint64_t *cookies, size_t n,
-		 bool at_return)
+int link_uprobes(int prog_fd, const struct probes *probes)
 {
 	struct uprobe_multi attr = {
 		.prog_fd = prog_fd,
 		.attach_type = ATTACH_UPROBE_MULTI,
-		.path = (uintptr_t)path,
-		.offsets = (uintptr_t)offsets,
-		.cookies = (uintptr_t)cookies,
-		.cnt = n,
-		.multi_flags = at_return ? FLAG_UPROBE_MULTI_RETURN : 0,
+		.path = (uintptr_t)probes->path,
+		.offsets = (uintptr_t)probes->offsets,
+		.cookies = (uintptr_t)probes->cookies,
+		.cnt = probes->n,
+		.multi_flags = probes->at_return ? FLAG_UPROBE_MULTI_RETURN : 0,
+		.pid = probes->pid,
 	};
 	int fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
 
@@ -103,6 +103,9 @@ static int library_link(struct engine *engine, struct library *l, const char *pa
 {
 	_cleanup_free_ uint64_t *offsets = calloc(image->n_calls, sizeof(*offsets));
 	_cleanup_free_ uint64_t *cookies = calloc(image->n_calls, sizeof(*cookies));
+	const struct probes entries = { .path = path, .offsets = offsets, .cookies = cookies, .n = image->n_calls };
+	const struct probes returns = { .path = path, .offsets = offsets, .cookies = cookies, .n = image->n_calls,
+					.at_return = true };
 	int entry = bpf_program__fd(engine->programs->progs.on_call);
 	int at_return = bpf_program__fd(engine->programs->progs.on_call_return);
 
@@ -115,10 +118,10 @@ static int library_link(struct engine *engine, struct library *l, const char *pa
 		cookies[i] = ROW_COOKIE(image->calls[i].row, image->calls[i].ret_delta);
 	}
 	/* Returns first: a call that is counted at its entry must not be missed at its return. */
-	l->return_link = link_uprobes(at_return, path, offsets, cookies, image->n_calls, /* at_return= */ true);
+	l->return_link = link_uprobes(at_return, &returns);
 	if (l->return_link < 0)
 		return l->return_link;
-	l->entry_link = link_uprobes(entry, path, offsets, cookies, image->n_calls, /* at_return= */ false);
+	l->entry_link = link_uprobes(entry, &entries);
 	return l->entry_link < 0 ? l->entry_link : 0;
 }
 
@@ -151,6 +154,9 @@ static void library_free(struct library *l)
 		bpf_link__destroy(l->links[i]);
 	}
 	free(l->links);
+	if (l->fd >= 0)
+		close(l->fd);
+	free(l->launches);
 	free(l);
 }
 DEFINE_CLEANUP(struct library *, library_free)
@@ -194,13 +200,17 @@ static void library_unpin(struct engine *engine, const struct library *l)
 	library_unrecord(engine, l);
 }
 
-static struct library *library_new(const char *path, const struct stat *st, const struct library_image *image)
+static struct library *library_new(const char *path, const struct stat *st, struct library_image *image)
 {
 	struct library *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
-	l->entry_link = l->return_link = -1;
+	l->entry_link = l->return_link = l->fd = -1;
+	if (library_take_launches(image, &l->launches, &l->n_launches) < 0) {
+		library_free(l);
+		return NULL;
+	}
 	l->public.dev = st->st_dev;
 	l->public.ino = st->st_ino;
 	l->public.n_calls = image->n_calls;
@@ -218,7 +228,7 @@ static struct library *library_find(const struct engine *engine, dev_t dev, ino_
 	return NULL;
 }
 
-static int attach_image(struct engine *engine, const char *name, int fd, const struct library_image *image)
+static int attach_image(struct engine *engine, const char *name, int fd, struct library_image *image)
 {
 	_cleanup_(library_freep) struct library *l = NULL;
 	char path[32];
@@ -230,6 +240,9 @@ static int attach_image(struct engine *engine, const char *name, int fd, const s
 	l = library_new(name, &st, image);
 	if (!l)
 		return -ENOMEM;
+	l->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (l->fd < 0)
+		return -errno;
 	/* By descriptor: the name may lead elsewhere by now, or lie in another mount namespace. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	r = library_link(engine, l, path, image);

@@ -12,8 +12,9 @@
 
 #include <linux/types.h>
 #include "../tenant/ledger.h"
+#include "../tenant/share.h"
 
-#define AUDIT_LAYOUT		1
+#define AUDIT_LAYOUT		2
 #define AUDIT_PROCESSES		16384	/* processes that are charged; a power of two */
 #define AUDIT_SLOTS		16384	/* threads that wait at the same time; a power of two */
 #define AUDIT_TENANT_PROCESSES	4096	/* of these, how many one tenant may take */
@@ -147,6 +148,7 @@ enum audit_reason {
 	AUDIT_REASON_MAX,	/* beyond memory.max of `tenant` */
 	AUDIT_REASON_DEVICE,	/* the device has no memory left */
 	AUDIT_REASON_QUEUE,	/* others wait already */
+	AUDIT_REASON_COMPUTE,	/* a launch beyond the compute share of `tenant` */
 };
 
 /**
@@ -192,6 +194,7 @@ enum audit_event_kind {
 	AUDIT_EVENT_DEVICE_UNKNOWN,	/* charged to a guessed device */
 	AUDIT_EVENT_UNRECORDED,		/* no room for a record: charged until the process ends */
 	AUDIT_EVENT_RAN,		/* a call that was to be answered has run all the same */
+	AUDIT_EVENT_THROTTLED,		/* launches are held to the share of `tenant`; told now and then */
 	AUDIT_EVENT_LIBRARY,		/* user space: a copy of libcuda is probed now */
 	AUDIT_EVENT_UNKNOWN_CALL,	/* user space: an export that looks allocating and that no row knows */
 	AUDIT_EVENT_UNPROBED,		/* user space: a copy of libcuda whose calls were not found */
@@ -273,6 +276,39 @@ struct audit_library {
 	char path[AUDIT_LIBRARY_PATH];
 };
 
+#define AUDIT_WORKS	512	/* processes whose launches are probed; a power of two */
+#define AUDIT_KERNELS	128	/* kinds of launches of one process; a power of two */
+
+/**
+ * struct audit_kernel - launches of one kind
+ * @key:	function and number of blocks, hashed; 0 for a free place (programs)
+ * @cost_ns:	device time that one is expected to take, 0 while unknown (user space)
+ * @n_launches:	so far (programs)
+ * @device:	of the first (programs)
+ */
+struct audit_kernel {
+	__u64 key;
+	__u64 cost_ns;
+	__u64 n_launches;
+	__u32 device;
+	__u32 unused;
+};
+
+/**
+ * struct audit_work - launches of one process
+ * @tgid:	the process, 0 for a free place (user space)
+ * @serial:	of its record, as the id may be used again (user space)
+ * @guess_ns:	what a launch of a new kind is taken to cost (user space)
+ * @charged_ns:	what its launches were charged in all (programs)
+ */
+struct audit_work {
+	__u32 tgid;
+	__u32 serial;
+	__u64 guess_ns[LEDGER_DEVICES];
+	__u64 charged_ns[LEDGER_DEVICES];
+	struct audit_kernel kernels[AUDIT_KERNELS];
+};
+
 /** struct audit_state - all that is shared but the records of single allocations */
 struct audit_state {
 	struct audit_control control;
@@ -282,6 +318,8 @@ struct audit_state {
 	struct audit_process processes[AUDIT_PROCESSES];
 	struct audit_slot slots[AUDIT_SLOTS];
 	struct audit_library libraries[AUDIT_LIBRARIES];
+	struct share shares[LEDGER_TENANTS * LEDGER_DEVICES];
+	struct audit_work works[AUDIT_WORKS];
 };
 
 /* What a process owns beside plain bytes. */

@@ -75,8 +75,10 @@ int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_te
 
 static void ledgers_clear(struct engine *engine, uint32_t tenant)
 {
-	for (unsigned i = 0; i < LEDGER_DEVICES; i++)
+	for (unsigned i = 0; i < LEDGER_DEVICES; i++) {
 		*book(engine, tenant, i) = (struct ledger){ .max = LEDGER_NO_LIMIT };
+		engine->state->shares[ledger_index(tenant, i)] = (struct share){};
+	}
 }
 
 int engine_tenant_new(struct engine *engine, const char *name, uint32_t *ret_tenant)

@@ -214,6 +214,7 @@ static int programs_open(struct engine *engine, enum engine_rung wanted)
 	if (engine->many_probes) {
 		bpf_program__set_expected_attach_type(engine->programs->progs.on_call, ATTACH_UPROBE_MULTI);
 		bpf_program__set_expected_attach_type(engine->programs->progs.on_call_return, ATTACH_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(engine->programs->progs.on_launch, ATTACH_UPROBE_MULTI);
 	}
 	r = programs_choose_rung(engine, wanted);
 	if (r == 0)
@@ -285,6 +286,7 @@ static void engine_free(struct engine *engine)
 		return;
 	holder_forget(engine);
 	watch_stop(engine);
+	launches_free(engine->launches);
 	attach_forget(engine, /* unpin= */ false);
 	builds_done(engine);
 	ring_buffer__free(engine->events);
@@ -327,6 +329,9 @@ int engine_open(const struct engine_options *options, struct engine **ret)
 	if (!engine)
 		return -ENOMEM;
 	engine->lock_fd = engine->holder_pidfd = -1;
+	engine->launches = launches_new();
+	if (!engine->launches)
+		return -ENOMEM;
 	engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (engine->epoll_fd < 0)
 		return -errno;
@@ -369,6 +374,7 @@ void engine_remove(struct engine *engine)
 
 	if (!engine)
 		return;
+	launches_detach(engine);
 	attach_forget(engine, /* unpin= */ true);
 	links_drop(engine, /* ours= */ true);
 	/* Last, so that nobody waits for it any more. */

@@ -122,6 +122,15 @@ int engine_tenant_limit(struct engine *engine, uint32_t tenant, unsigned device,
 int engine_tenant_waits(struct engine *engine, uint32_t tenant, uint64_t wait_max_ns, uint64_t wait_low_ns,
 			enum audit_failure on_failure);
 
+/** struct engine_compute - a tenant's part of a device's time */
+struct engine_compute {
+	uint32_t max_permille;	/* 1000 for no limit */
+	uint32_t weight;	/* against others who are at work */
+};
+/** engine_tenant_compute() - set it; it holds within moments, by the work of engine_compute_tick() */
+int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned device,
+			  const struct engine_compute *compute);
+
 /* What a tenant is bound to; a cgroup stands for all below it. Binding again moves the binding. */
 enum engine_binding {
 	ENGINE_BIND_CGROUP,	/* id: the inode number of the cgroup v2 folder */
@@ -161,6 +170,31 @@ int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t de
 
 /** engine_reap() - take off what processes held that died unseen; engine_dispatch() does it now and then */
 int engine_reap(struct engine *engine);
+
+/* --- device time --------------------------------------------------------------------------------- */
+
+/** struct engine_sample - a driver's word on one process and one period */
+struct engine_sample {
+	pid_t pid;
+	uint64_t end_ns;	/* of the period, on the monotonic clock */
+	unsigned percent;	/* of the period in which it was at work */
+};
+
+/** engine_compute_samples() - take in what a device tells of its processes, each sample once */
+int engine_compute_samples(struct engine *engine, unsigned device, const struct engine_sample *samples, size_t n);
+
+/**
+ * engine_compute_tick() - probe launches where a limit needs it, and no longer where it does not
+ *
+ * Return: 1 when it should be called again, with new samples, in ENGINE_COMPUTE_TICK_MS; 0 when nothing
+ * is limited and it is enough to call it now and then; -EOPNOTSUPP on a kernel that cannot probe single
+ * processes (it has no links of many probes).
+ */
+int engine_compute_tick(struct engine *engine);
+#define ENGINE_COMPUTE_TICK_MS 25
+
+/** engine_compute_stat() - device time that a tenant was measured to use, and how it was held */
+int engine_compute_stat(const struct engine *engine, uint32_t tenant, unsigned device, struct share *ret);
 
 /* --- calls that wait ----------------------------------------------------------------------------- */
 

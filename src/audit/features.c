@@ -88,11 +88,13 @@ static int try_many_probes(char *ret_log)
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = ATTACH_UPROBE_MULTI);
 	_cleanup_close_ int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "try", "GPL", insns, ARRAY_SIZE(insns), &options);
 	uint64_t offset = 0, cookie = 0;
+	const struct probes probes = { .path = "/nonexistent/libcuda.so.1", .offsets = &offset, .cookies = &cookie,
+				       .n = 1 };
 	int r;
 
 	if (fd < 0)
 		return -errno;
-	r = link_uprobes(fd, "/nonexistent/libcuda.so.1", &offset, &cookie, 1, /* at_return= */ false);
+	r = link_uprobes(fd, &probes);
 	if (r >= 0)
 		close(r);
 	return r == -ENOENT ? 0 : r;

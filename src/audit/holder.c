@@ -92,7 +92,8 @@ static void queue_recount(struct holder *h)
 		const struct audit_slot *slot = &h->state->slots[h->held[i]];
 		uint32_t at = ledger_index(slot->tenant, slot->device);
 
-		if (slot->reason == AUDIT_REASON_NONE || slot_state(slot) == AUDIT_SLOT_FREE)
+		if (slot->reason == AUDIT_REASON_NONE || slot->reason == AUDIT_REASON_COMPUTE ||
+		    slot_state(slot) == AUDIT_SLOT_FREE)
 			continue;
 		if (books[at].n_queued++ == 0)
 			h->queued[h->n_queued++] = at;
@@ -205,6 +206,11 @@ static void queue_run(struct holder *h)
 	for (size_t i = 0; i < h->n_held; i++) {
 		struct audit_slot *slot = &h->state->slots[h->held[i]];
 
+		if (slot->reason == AUDIT_REASON_COMPUTE) {
+			if (share_is_due(&h->state->shares[ledger_index(slot->tenant, slot->device)], now))
+				slot_release(h, h->held[i], 0);
+			continue;
+		}
 		if (now >= slot->deadline_ns && slot->reason != AUDIT_REASON_NONE) {
 			slot_release(h, h->held[i], 0);
 			continue;

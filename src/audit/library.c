@@ -313,6 +313,25 @@ int library_read(int fd, enum library_symbols which, struct library_image *ret)
 	return 0;
 }
 
+int library_take_launches(struct library_image *image, struct library_call **ret, size_t *ret_n)
+{
+	struct library_call *launches = calloc(image->n_calls + 1, sizeof(*launches));
+	size_t kept = 0, n = 0;
+
+	if (!launches)
+		return -ENOMEM;
+	for (size_t i = 0; i < image->n_calls; i++) {
+		if (ROW_IS_LAUNCH(rows[image->calls[i].row].action))
+			launches[n++] = image->calls[i];
+		else
+			image->calls[kept++] = image->calls[i];
+	}
+	image->n_calls = kept;
+	*ret = launches;
+	*ret_n = n;
+	return 0;
+}
+
 void library_image_done(struct library_image *image)
 {
 	free(image->calls);

@@ -80,6 +80,9 @@ bool library_has(const struct library_image *image, const char *name);
 /** library_call_name() - what a call is called */
 const char *library_call_name(uint32_t row);
 
+/** library_take_launches() - take out those that are probed in single processes; the caller frees them */
+int library_take_launches(struct library_image *image, struct library_call **ret, size_t *ret_n);
+
 void library_image_done(struct library_image *image);
 
 #endif

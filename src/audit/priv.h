@@ -26,15 +26,27 @@ struct library {
 	int return_link;
 	struct bpf_link **links;	/* where the kernel has no links of many probes */
 	size_t n_links;
+	int fd;		/* of the file, for links to come */
+	struct library_call *launches;
+	size_t n_launches;
 	struct library *next;
 };
 
 /* Newer than the headers of the oldest distribution we build on. */
 #define ATTACH_UPROBE_MULTI 48
 
-/** link_uprobes() - attach a program to places in a file. Return: the link's descriptor, or a fault */
-int link_uprobes(int prog_fd, const char *path, const uint64_t *offsets, const uint64_t *cookies, size_t n,
-		 bool at_return);
+/** struct probes - places in a file; @pid: of the one process that they are for, 0 for all */
+struct probes {
+	const char *path;
+	const uint64_t *offsets;
+	const uint64_t *cookies;
+	size_t n;
+	pid_t pid;
+	bool at_return;
+};
+
+/** link_uprobes() - attach a program to them. Return: the link's descriptor, or a fault */
+int link_uprobes(int prog_fd, const struct probes *probes);
 
 struct engine {
 	char state_dir[PATH_MAX];
@@ -51,6 +63,7 @@ struct engine {
 	int holder_pidfd;
 	pid_t holder;
 	struct watch *watch;
+	struct launches *launches;
 	struct library *libraries;
 	char *offsets_dir;
 	char driver_version[OFFSETS_VERSION];
@@ -96,6 +109,13 @@ int holder_start(struct engine *engine);
 void holder_stop(struct engine *engine);
 /** holder_forget() - leave it alone until the next engine's takes its place */
 void holder_forget(struct engine *engine);
+
+/** launches_new() - whose launches are probed, and what they were measured to take */
+struct launches *launches_new(void);
+/** launches_free() - the pinned probes stay; accepts NULL */
+void launches_free(struct launches *launches);
+/** launches_detach() - take all probes on launches off */
+void launches_detach(struct engine *engine);
 
 /** watch_stop() - attach new copies no longer */
 void watch_stop(struct engine *engine);

@@ -58,6 +58,10 @@ enum row_action {
 	ROW_NVML_HANDLE,
 	ROW_NVML_MEMORY,
 	ROW_NVML_MEMORY_V2,
+	ROW_LAUNCH_KERNEL,
+	ROW_LAUNCH_CONFIG,
+	ROW_LAUNCH_GRID,
+	ROW_LAUNCH_ONE,
 	ROW_NOTHING,
 };
 
@@ -93,5 +97,10 @@ enum row_number {
 #define ROW_COOKIE(row, ret_delta) ((__u64)(__u32)(ret_delta) << 32 | (row))
 #define ROW_OF_COOKIE(cookie)      ((__u32)(cookie) & 0xffff)
 #define RET_OF_COOKIE(cookie)      ((__s32)((cookie) >> 32))
+
+/* Launches are never answered; their cookie holds the number of the process' record of launches. */
+#define ROW_IS_LAUNCH(action)	      ((action) >= ROW_LAUNCH_KERNEL && (action) <= ROW_LAUNCH_ONE)
+#define LAUNCH_COOKIE(row, work)      ((__u64)(work) << 32 | (row))
+#define LAUNCH_WORK_OF_COOKIE(cookie) ((cookie) >> 32)
 
 #endif

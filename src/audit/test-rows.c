@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rows.def against calls.def: every call that has to do with device memory has been looked at. */
+/* rows.def against calls.def: every call that has to do with device memory, and every launch, has
+ * been looked at. */
 #include <string.h>
 
 #include "base/check.h"
@@ -30,14 +31,24 @@ static bool is_about_memory(const struct call *call)
 	}
 }
 
+/* Kernels and graphs; functions of the host take none of the device's time. */
+static bool is_launch(const struct call *call)
+{
+	return call->group == GROUP_LAUNCH && strncmp(call->base, "cuLaunchHostFunc", 16) != 0 &&
+	       (strncmp(call->base, "cuLaunch", 8) == 0 || strcmp(call->base, "cuGraphLaunch") == 0);
+}
+
 int main(void)
 {
+	for (unsigned i = 0; i < CALL_N; i++)
+		if (is_launch(&calls[i]) && !has_row(calls[i].name))
+			check(false, "rows.def: the launch %s has a row", calls[i].name);
 	for (unsigned i = 0; i < CALL_N; i++)
 		if (is_about_memory(&calls[i]) && !has_row(calls[i].name))
 			check(false, "rows.def: %s has a row", calls[i].name);
 	for (unsigned i = 0; i < ROW_COUNT; i++)
 		if (strncmp(engine_row_name(i), "cu", 2) == 0 && !call_find(engine_row_name(i)))
 			check(false, "rows.def: calls.def knows %s", engine_row_name(i));
-	check(check_failures == 0, "rows.def: every call about device memory, and no other name");
+	check(check_failures == 0, "rows.def: every call about device memory and every launch, and no other name");
 	return check_result();
 }

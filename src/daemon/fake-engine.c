@@ -91,8 +91,7 @@ int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_te
 	uint32_t i;
 
 	for (i = 1; i < LEDGER_TENANTS; i++) {
-		if (!fake_engine.tenants[i].in_use ||
-		    strcmp(fake_engine.tenants[i].name, name) != 0)
+		if (!fake_engine.tenants[i].in_use || strcmp(fake_engine.tenants[i].name, name) != 0)
 			continue;
 		*ret_tenant = i;
 		return 0;
@@ -112,6 +111,31 @@ int engine_tenant_limit(struct engine *engine, uint32_t tenant, unsigned device,
 {
 	book(tenant, device)->max = limits->max_bytes;
 	book(tenant, device)->low = limits->low_bytes;
+	return 0;
+}
+
+int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned device,
+			  const struct engine_compute *compute)
+{
+	fake_engine.compute[tenant] = *compute;
+	return 0;
+}
+
+int engine_compute_samples(struct engine *engine, unsigned device, const struct engine_sample *samples,
+			   size_t n)
+{
+	return 0;
+}
+
+int engine_compute_tick(struct engine *engine)
+{
+	return 0;
+}
+
+int engine_compute_stat(const struct engine *engine, uint32_t tenant, unsigned device,
+			struct share *ret)
+{
+	*ret = (struct share){};
 	return 0;
 }
 

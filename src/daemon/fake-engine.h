@@ -15,6 +15,7 @@ struct fake_engine {
 	struct audit_device devices[LEDGER_DEVICES];
 	uint64_t reserve[LEDGER_DEVICES];
 	struct audit_tenant tenants[LEDGER_TENANTS];
+	struct engine_compute compute[LEDGER_TENANTS];
 	struct fake_binding bindings[LEDGER_TENANTS];
 	struct ledger books[LEDGER_TENANTS * LEDGER_DEVICES];
 	struct audit_process processes[8];

@@ -9,11 +9,14 @@
 /* Samples are whole per cents: less than half of one reads as nothing. */
 #define RESOLUTION 0.005
 
+/* Within their bounds costs go to the middle by so much each time. */
+#define PULL 0.2
+
 /* Costs change by so much at a time, no more: one strange sample must not stop or free a tenant. */
 #define FACTOR_MAX 64.0
 
 /* The sum of rates is a little above one: what a tenant cannot use at once would be lost to all. */
-#define WHOLE_DEVICE 1.01
+#define WHOLE_DEVICE 1.005
 
 uint32_t share_stretch(double rate)
 {
@@ -74,6 +77,15 @@ static void charged_at(const struct share_meter *m, uint64_t time, double *ret_l
 	}
 }
 
+void share_meter_start(struct share_meter *m, const struct share_sample *sample)
+{
+	double unused;
+
+	charged_at(m, sample->begin_ns, &m->begun_at, &unused);
+	charged_at(m, sample->end_ns, &unused, &m->ended_at);
+	m->unmeasured = m->ended_at - m->begun_at;
+}
+
 /* Charges that a later period will be compared with change with the costs. */
 static void charges_scale(struct share_meter *m, double factor)
 {
@@ -99,6 +111,8 @@ static double costs_learn(const struct share_meter *m, const struct share_sample
 		factor = m->measured / m->ended;
 	else if (sample->drained && m->begun > m->measured + unseen)
 		factor = (m->measured + unseen) / m->begun;
+	else if (sample->drained && m->measured > unseen)
+		factor = 1 + PULL * (2 * m->measured / (m->begun + m->ended) - 1);
 	return MIN(MAX(factor, 1 / FACTOR_MAX), FACTOR_MAX);
 }
 

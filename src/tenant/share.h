@@ -135,6 +135,14 @@ struct share_sample {
 };
 
 /**
+ * share_meter_start() - compare from the end of this period on
+ *
+ * What was launched before the process was probed is measured but was not charged: so the first period
+ * has to begin behind that, and its queue run empty.
+ */
+void share_meter_start(struct share_meter *m, const struct share_sample *sample);
+
+/**
  * struct share_finding - what follows from it
  * @correction_ns:	for share_correct() of all that were charged
  * @factor:		by which the costs of what was launched lately should change

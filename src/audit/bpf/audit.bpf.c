@@ -7,6 +7,7 @@
  * jumped out of it, is given back when the thread makes its next.
  */
 #include "calls.h"
+#include "launch.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -91,6 +92,36 @@ int on_call(struct audit_regs *ctx)
 	t->serial = PROCESS(at)->serial;
 	thread_note_call(t, ctx, bpf_get_attach_cookie(ctx));
 	t->active = call_enter(ctx, t);
+	return 0;
+}
+
+/* Attached to single processes, see launch.h. The cookie holds the row and the process' record of launches. */
+SEC("uprobe.s")
+int on_launch(struct audit_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	struct thread *t;
+	int at;
+
+	if (READ_ONCE(control.generation) != my_generation)
+		return 0;
+	t = thread_get();
+	if (!t)
+		return 0;
+	if (t->active) {
+		if (call_is_around(t, ctx->sp))
+			return 0;
+		call_abandoned(t);
+	}
+	t->asked = 0;
+	at = process_get(t, ctx->sp);
+	if (at < 0)
+		return 0;
+	t->process = at;
+	t->serial = PROCESS(at)->serial;
+	thread_note_call(t, ctx, ROW_OF_COOKIE(cookie));
+	t->scratch[LAUNCH_WORK] = LAUNCH_WORK_OF_COOKIE(cookie);
+	launch_enter(ctx, t);
 	return 0;
 }
 

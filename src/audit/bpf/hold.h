@@ -26,6 +26,7 @@
 #define HOLD_ROUNDS	   (1 << 20)
 #define HOLDER_SILENT_NS   2000000000ULL
 #define WRITE_WAIT_NS	   1000000000ULL
+#define LAUNCH_WAIT_NS	   1000000000ULL	/* a launch waits for the holder no longer */
 #define CODE_OUT_OF_MEMORY 2
 
 /* What is to be done with a call. */
@@ -189,6 +190,8 @@ alone int hold_failed(struct thread *t, __u32 tenant)
 {
 	if (!t)
 		return CALL_IGNORE;
+	if (t->reason == AUDIT_REASON_COMPUTE)
+		return CALL_FORCED;
 	if (TENANT(tenant)->on_failure == AUDIT_FAILURE_KILL) {
 		event_send(AUDIT_EVENT_FAILED_KILL, t, tenant, AUDIT_REASON_NONE, 0);
 		bpf_send_signal(SIGKILL);
@@ -211,7 +214,8 @@ static noinline int slot_hand_over(struct audit_regs *ctx, struct thread *t)
 	t->asked = slot->ask == AUDIT_ASK_ANSWER;
 	WRITE_ONCE(slot->state, AUDIT_SLOT_WAITING);
 	wake_send(AUDIT_WAKE_SLOT, at, slot->tgid, slot->tid);
-	over = slot_wait(at, READ_ONCE(control.failure_wait_ns), t->sp);
+	over = slot_wait(at, t->reason == AUDIT_REASON_COMPUTE ? LAUNCH_WAIT_NS :
+						READ_ONCE(control.failure_wait_ns), t->sp);
 	/* The holder may come just when the wait is over: then the slot is its own. */
 	if (over == 1 || !slot_free(at, AUDIT_SLOT_WAITING))
 		return CALL_IGNORE;

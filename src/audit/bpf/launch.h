@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Launches of tenants whose compute is limited: run, or held to the tenant's next slice.
+ *
+ * Probed are single processes, and only while their tenant needs it; the number of the process' record of
+ * launches travels in the cookie. A launch is charged what its kind is expected to take: user space learns
+ * that, see tenant/share.h. Nobody is killed here: a thread that cannot be held runs.
+ */
+#ifndef AUDIT_BPF_LAUNCH_H
+#define AUDIT_BPF_LAUNCH_H
+
+#include "object.h"
+
+#define LAUNCH_PROBES	8
+#define LAUNCH_TOLD_NS	10000000000ULL
+#define HASH_FACTOR	0x9e3779b97f4a7c15ULL
+
+#define WORK(i)		(&state.works[(i) & (AUDIT_WORKS - 1)])
+#define KERNEL(work, i) (&(work)->kernels[(i) & (AUDIT_KERNELS - 1)])
+#define SHARE(tenant, device) (&state.shares[ledger_index(tenant, device)])
+
+/* What t->scratch holds during a launch. */
+enum launch_scratch {
+	LAUNCH_WORK,	/* number of the process' record */
+	LAUNCH_KEY,	/* kind of launch */
+	LAUNCH_COST,	/* device time that it is expected to take */
+	LAUNCH_GRID,	/* three words of 32 bits */
+};
+
+static noinline __u64 launch_blocks(struct thread *t, const struct row *row)
+{
+	__u32 *grid = (__u32 *)&t->scratch[LAUNCH_GRID];
+
+	switch (row->action) {
+	case ROW_LAUNCH_KERNEL:
+		return (__u64)(__u32)ARGUMENT(t, 1) * (__u32)ARGUMENT(t, 2) * (__u32)ARGUMENT(t, 3);
+	case ROW_LAUNCH_CONFIG:
+		if (bpf_copy_from_user(grid, 3 * sizeof(*grid), (void *)ARGUMENT(t, row->b)))
+			return 0;
+		return (__u64)grid[0] * grid[1] * grid[2];
+	case ROW_LAUNCH_GRID:
+		return (__u64)(__u32)ARGUMENT(t, 1) * (__u32)ARGUMENT(t, 2);
+	default:
+		return 0;
+	}
+}
+
+/* The same function with the same number of blocks on the same device is taken to last as long. */
+static noinline int launch_identify(struct thread *t)
+{
+	const struct row *row = ROW_AT(t->row);
+	__u64 key = ARGUMENT(t, row->a) * HASH_FACTOR;
+
+	key = (key ^ launch_blocks(t, row)) * HASH_FACTOR;
+	t->scratch[LAUNCH_KEY] = (key ^ t->call_device) | 1;
+	return 0;
+}
+
+/* Its place in the table of the process; a full neighbourhood shares one. */
+static noinline int launch_find(struct audit_work *work, __u64 key, __u32 device)
+{
+	__u32 hash = key >> 32;
+
+	for (__u32 i = 0; i < LAUNCH_PROBES; i++) {
+		struct audit_kernel *k = KERNEL(work, hash + i);
+		__u64 was = READ_ONCE(k->key);
+
+		if (!was)
+			was = __sync_val_compare_and_swap(&k->key, 0, key);
+		if (!was)
+			k->device = device;
+		if (!was || was == key)
+			return hash + i;
+	}
+	return hash;
+}
+
+/** launch_cost() - what the call is expected to take, into t->scratch */
+alone int launch_cost(struct thread *t)
+{
+	struct audit_work *work;
+	struct audit_kernel *k;
+	__u64 cost;
+
+	if (!t)
+		return 0;
+	work = WORK(t->scratch[LAUNCH_WORK]);
+	launch_identify(t);
+	k = KERNEL(work, launch_find(work, t->scratch[LAUNCH_KEY], t->call_device));
+	cost = READ_ONCE(k->cost_ns);
+	t->scratch[LAUNCH_COST] = cost ? cost : READ_ONCE(work->guess_ns[t->call_device & (LEDGER_DEVICES - 1)]);
+	t->scratch[LAUNCH_KEY] = k - work->kernels;
+	return 0;
+}
+
+/* Whether all tenants around the process may launch; else t->refused_by is the one that may not. */
+alone int launch_is_due(struct thread *t)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct ledger_chain *chain;
+
+	if (!t)
+		return 1;
+	chain = &PROCESS(t->process)->chain;
+	for (__u32 i = 0; i < LEDGER_DEPTH; i++) {
+		__u32 tenant = chain->tenants[i];
+
+		if (i >= chain->n)
+			break;
+		if (share_is_due(SHARE(tenant, t->call_device), now))
+			continue;
+		t->refused_by = tenant;
+		return 0;
+	}
+	return 1;
+}
+
+alone int launch_charge(struct thread *t)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct ledger_chain *chain;
+	struct audit_work *work;
+	__u64 cost;
+
+	if (!t)
+		return 0;
+	chain = &PROCESS(t->process)->chain;
+	work = WORK(t->scratch[LAUNCH_WORK]);
+	cost = t->scratch[LAUNCH_COST];
+	for (__u32 i = 0; i < LEDGER_DEPTH; i++) {
+		if (i >= chain->n)
+			break;
+		share_take(SHARE(chain->tenants[i], t->call_device), now, cost);
+	}
+	__sync_fetch_and_add(&KERNEL(work, t->scratch[LAUNCH_KEY])->n_launches, 1);
+	__sync_fetch_and_add(&work->charged_ns[t->call_device & (LEDGER_DEVICES - 1)], cost);
+	return 0;
+}
+
+/* A thread that was held goes on. */
+static noinline int launch_resumed(struct thread *t, int own)
+{
+	struct audit_slot *slot = SLOT(own);
+	struct share *s = SHARE(slot->tenant, slot->device);
+
+	__sync_fetch_and_add(&s->throttled_ns, bpf_ktime_get_ns() - slot->begin_ns);
+	slot_free(own, AUDIT_SLOT_RELEASED);
+	t->slot = 0;
+	return 0;
+}
+
+static noinline int launch_tell(struct thread *t, struct share *s)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u64 told = READ_ONCE(s->told_ns);
+
+	__sync_fetch_and_add(&s->n_throttled, 1);
+	if (now < told + LAUNCH_TOLD_NS || __sync_val_compare_and_swap(&s->told_ns, told, now) != told)
+		return 0;
+	return event_send(AUDIT_EVENT_THROTTLED, t, t->refused_by, AUDIT_REASON_COMPUTE, 0);
+}
+
+/** launch_hold() - claim and fill in a slot. Return: enum verdict */
+alone int launch_hold(struct thread *t, int own)
+{
+	if (!t || !holder_is_there())
+		return CALL_RUN;
+	t->reason = AUDIT_REASON_COMPUTE;
+	if (own < 0) {
+		own = slot_claim(t, PROCESS(t->process)->chain.tenants[0]);
+		if (own < 0)
+			return CALL_RUN;
+		launch_tell(t, SHARE(t->refused_by, t->call_device));
+	}
+	slot_fill(SLOT(own), t, AUDIT_ASK_HOLD);
+	return CALL_WAIT;
+}
+
+/** launch_enter() - a thread is at the entry of a launch */
+static noinline int launch_enter(struct audit_regs *ctx, struct thread *t)
+{
+	int own;
+
+	t->size = t->reserved = 0;
+	t->call_device = device_of_thread(t);
+	launch_cost(t);
+	own = slot_own(t);
+	if (!launch_is_due(t) && launch_hold(t, own) == CALL_WAIT && slot_hand_over(ctx, t) != CALL_FORCED)
+		return 0;
+	if (own >= 0)
+		launch_resumed(t, own);
+	return launch_charge(t);
+}
+
+#endif
