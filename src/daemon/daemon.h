@@ -26,6 +26,8 @@ struct waiter;
  * @context_bytes:	what a context was seen to cost on each device, at the least
  * @unowned_bytes:	what processes that are nobody's have of each device
  * @activity_since_us:	up to when samples of work have been read
+ * @compute_since_us:	the same, for compute limits
+ * @compute_reason:	why compute limits are not enforced; NULL if they are
  * @waiters:		calls that wait for an event
  * @started_us:		when, since the epoch
  */
@@ -42,6 +44,8 @@ struct daemon {
 	struct api_server *api;
 	uint64_t context_bytes[LEDGER_DEVICES];
 	uint64_t unowned_bytes[LEDGER_DEVICES];
+	const char *compute_reason;
+	uint64_t compute_since_us[LEDGER_DEVICES];
 	uint64_t activity_since_us[LEDGER_DEVICES];
 	struct waiter *waiters;
 	uint64_t started_us;
@@ -72,6 +76,11 @@ uint64_t daemon_reserve(const struct daemon *d, unsigned device);
  * daemon_settle() - correct the books by what the devices say, adopt who is not charged yet
  */
 void daemon_settle(struct daemon *d);
+
+/**
+ * daemon_compute_start() - from now on read what devices tell of their time, and enforce compute limits
+ */
+int daemon_compute_start(struct daemon *d);
 
 /**
  * daemon_on_engine_event() - the engine's event function; userdata is the daemon

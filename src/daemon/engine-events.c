@@ -21,6 +21,7 @@ static const enum event_kind kind_of[AUDIT_EVENT_KINDS] = {
 	[AUDIT_EVENT_DEVICE_UNKNOWN] = EVENT_DEVICE_UNKNOWN,
 	[AUDIT_EVENT_UNRECORDED] = EVENT_UNRECORDED,
 	[AUDIT_EVENT_RAN] = EVENT_RAN,
+	[AUDIT_EVENT_THROTTLED] = EVENT_THROTTLED,
 	[AUDIT_EVENT_LIBRARY] = EVENT_LIBRARY,
 	[AUDIT_EVENT_UNKNOWN_CALL] = EVENT_UNKNOWN_CALL,
 	[AUDIT_EVENT_UNPROBED] = EVENT_UNPROBED,
@@ -32,6 +33,7 @@ static const char *const reason_names[] = {
 	[AUDIT_REASON_MAX] = "memory.max",
 	[AUDIT_REASON_DEVICE] = "device-full",
 	[AUDIT_REASON_QUEUE] = "queue",
+	[AUDIT_REASON_COMPUTE] = "compute",
 };
 
 static const char *reason_name(uint32_t reason)
@@ -45,8 +47,8 @@ static void add_reason(struct text *text, const struct audit_event *e, const str
 
 	switch (e->reason) {
 	case AUDIT_REASON_MAX:
-		text_addf(text, "; %s are left under memory.max of %s",
-			  size_print_short(e->left, left), t ? t->spec.name : "its tenant");
+		text_addf(text, "; %s are left under memory.max of %s", size_print_short(e->left, left),
+			  t ? t->spec.name : "its tenant");
 		break;
 	case AUDIT_REASON_DEVICE:
 		text_addf(text, "; the device has %s left", size_print_short(e->left, left));
@@ -107,6 +109,11 @@ static char *describe(const struct audit_event *e, const char *text, const struc
 		return text_take(&out);
 	}
 	process_name(e->tgid, name);
+	if (e->kind == AUDIT_EVENT_THROTTLED) {
+		text_addf(&out, "launches of process %u (%s) are held to the share of device time of %s",
+			  e->tgid, name, t ? t->spec.name : "its tenant");
+		return text_take(&out);
+	}
 	text_addf(&out, "process %u (%s) %s %s by %s", e->tgid, name, verb_of(e->kind),
 		  size_print_short(e->size, size), engine_row_name(e->row));
 	add_reason(&out, e, t);
@@ -124,13 +131,9 @@ static void keep(struct daemon *d, const struct audit_event *e, const char *libr
 {
 	const struct tenant *t = tenants_by_number(&d->tenants, e->tenant);
 	_cleanup_free_ char *text = describe(e, library, t);
-	struct event event = { .kind = kind_of[e->kind],
-			       .pid = e->tgid,
-			       .text = text,
-			       .uid = EVENT_NO_UID,
-			       .size = EVENT_NO_NUMBER,
-			       .left = EVENT_NO_NUMBER,
-			       .wait_ms = EVENT_NO_NUMBER };
+	struct event event = { .kind = kind_of[e->kind], .pid = e->tgid, .text = text,
+			       .uid = EVENT_NO_UID, .size = EVENT_NO_NUMBER,
+			       .left = EVENT_NO_NUMBER, .wait_ms = EVENT_NO_NUMBER };
 
 	if (has_size(e->kind)) {
 		event.size = e->size;

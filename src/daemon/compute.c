@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device time: the driver's samples of each process, handed to the engine.
+ *
+ * Often while some tenant's compute is limited, so that what a launch takes is learned
+ * soon; else now and then, for compute.stat.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define SELDOM_US 100000
+#define SAMPLES	  256
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+/* Drivers give the wall clock's time, the engine wants the monotonic clock's. */
+static void read_device(struct daemon *d, unsigned device)
+{
+	uint64_t now_us = daemon_now_us(), now_ns = monotonic_ns();
+	struct gpu_activity activity[SAMPLES];
+	struct engine_sample samples[SAMPLES];
+	size_t i, n = 0;
+	int r;
+
+	r = d->gpu->ops->activity(d->gpu, device, d->compute_since_us[device], activity,
+				  ARRAY_SIZE(activity), &n);
+	if (r == -EOPNOTSUPP)
+		d->compute_reason = "the driver does not tell the processes' device time";
+	if (r < 0)
+		return;
+	for (i = 0; i < n; i++) {
+		d->compute_since_us[device] = MAX(d->compute_since_us[device], activity[i].time_us);
+		samples[i].pid = activity[i].pid;
+		samples[i].percent = activity[i].percent;
+		samples[i].end_ns = now_ns - MIN((now_us - MIN(activity[i].time_us, now_us)) * 1000, now_ns);
+	}
+	engine_compute_samples(d->engine, device, samples, n);
+}
+
+static int on_time(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct daemon *d = userdata;
+	uint64_t next_us = SELDOM_US;
+	unsigned i;
+	int r;
+
+	/* Marks first: a sample is compared with a mark behind its end. */
+	r = engine_compute_tick(d->engine);
+	if (r == -EOPNOTSUPP)
+		d->compute_reason = "this kernel cannot probe single processes (uprobe-multi)";
+	if (r > 0)
+		next_us = ENGINE_COMPUTE_TICK_MS * 1000;
+	for (i = 0; i < daemon_n_devices(d); i++)
+		read_device(d, i);
+	sd_event_source_set_time_relative(s, next_us);
+	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+int daemon_compute_start(struct daemon *d)
+{
+	if (!d->engine || daemon_n_devices(d) == 0)
+		return 0;
+	return sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, SELDOM_US, 1000, on_time, d);
+}
