@@ -61,6 +61,7 @@ struct option_info {
 
 extern const struct verb_info verbs[N_VERBS];
 
+
 /**
  * verb_find() - by name
  *
