@@ -4,6 +4,7 @@
  *
  * One-dimensional copies go to the driver's call of their direction, as a genuine runtime
  * makes them; everything with pitches or arrays becomes the driver's three-dimensional copy.
+ * The twins that wait on the thread's own stream are in copy-own.c.
  */
 #include <string.h>
 
@@ -70,18 +71,6 @@ STREAM_CALL(cudaMemcpyAsync,
 		return error;
 	return told(
 		copy_linear_async((CUdeviceptr)dst, (CUdeviceptr)src, size_bytes, kind, stream));
-}
-
-/* A copy on the thread's own stream, waited for: what a _ptds twin is. */
-static cudaError_t finish_own(cudaError_t error)
-{
-	return error ?: told(driver.cuStreamSynchronize(CU_STREAM_PER_THREAD));
-}
-
-RUNTIME_CALL(cudaMemcpy_ptds, void *dst, const void *src, size_t size_bytes,
-	     enum cudaMemcpyKind kind)
-{
-	return finish_own(run_cudaMemcpyAsync(dst, src, size_bytes, kind, CU_STREAM_PER_THREAD));
 }
 
 /* One side of a copy: an array, or pitched memory on the side that the kind says. */
@@ -234,11 +223,6 @@ STREAM_CALL(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *parms, CUstream 
 	return error ?: copy_on(copy, stream);
 }
 
-RUNTIME_CALL(cudaMemcpy3D_ptds, const struct cudaMemcpy3DParms *parms)
-{
-	return finish_own(run_cudaMemcpy3DAsync(parms, CU_STREAM_PER_THREAD));
-}
-
 /* Linear memory: an address, a pitch. */
 static struct side linear(const void *ptr, size_t pitch, bool is_host, enum cudaMemcpyKind kind)
 {
@@ -293,13 +277,6 @@ STREAM_CALL(cudaMemcpy2DAsync,
 					  linear(src, src_pitch, source_is_host(kind), kind), width,
 					  height, 1),
 				  stream);
-}
-
-RUNTIME_CALL(cudaMemcpy2D_ptds, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
-	     size_t width, size_t height, enum cudaMemcpyKind kind)
-{
-	return finish_own(run_cudaMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width, height, kind,
-						CU_STREAM_PER_THREAD));
 }
 
 STREAM_CALL(cudaMemcpy2DToArrayAsync,
@@ -369,7 +346,7 @@ static size_t row_bytes(CUarray array)
  * row, whole rows, and the rest. @to says which way; each part is a copy of its own.
  */
 static cudaError_t copy_rows(CUarray array, size_t x_bytes, size_t y, void *memory,
-			     size_t size_bytes, enum cudaMemcpyKind kind, bool to)
+			     size_t size_bytes, enum cudaMemcpyKind kind, bool to, CUstream stream)
 {
 	size_t row = row_bytes(array);
 	cudaError_t error = in_context();
@@ -380,10 +357,10 @@ static cudaError_t copy_rows(CUarray array, size_t x_bytes, size_t y, void *memo
 		size_t rows = x_bytes == 0 && size_bytes >= row ? size_bytes / row : 1;
 		size_t width = rows > 1 || size_bytes > row - x_bytes ? row - x_bytes : size_bytes;
 
-		error = to ? impl_cudaMemcpy2DToArray(array, x_bytes, y, memory, width, width, rows,
-						      kind)
-			   : impl_cudaMemcpy2DFromArray(memory, width, array, x_bytes, y, width,
-							rows, kind);
+		error = to ? run_cudaMemcpy2DToArrayAsync(array, x_bytes, y, memory, width, width,
+							  rows, kind, stream)
+			   : run_cudaMemcpy2DFromArrayAsync(memory, width, array, x_bytes, y, width,
+							    rows, kind, stream);
 		memory = (char *)memory + width * rows;
 		size_bytes -= width * rows;
 		x_bytes = 0;
@@ -392,40 +369,39 @@ static cudaError_t copy_rows(CUarray array, size_t x_bytes, size_t y, void *memo
 	return error;
 }
 
+STREAM_CALL(cudaMemcpyToArrayAsync,
+	    (CUarray dst, size_t x_bytes, size_t y, const void *src, size_t size_bytes,
+	     enum cudaMemcpyKind kind, CUstream stream),
+	    (dst, x_bytes, y, src, size_bytes, kind, stream))
+{
+	return copy_rows(dst, x_bytes, y, (void *)src, size_bytes, kind, /* to= */ true, stream);
+}
+
+STREAM_CALL(cudaMemcpyFromArrayAsync,
+	    (void *dst, CUarray src, size_t x_bytes, size_t y, size_t size_bytes,
+	     enum cudaMemcpyKind kind, CUstream stream),
+	    (dst, src, x_bytes, y, size_bytes, kind, stream))
+{
+	return copy_rows(src, x_bytes, y, dst, size_bytes, kind, /* to= */ false, stream);
+}
+
+static cudaError_t finish_legacy(cudaError_t error)
+{
+	return error ?: told(driver.cuStreamSynchronize(CU_STREAM_LEGACY));
+}
+
 RUNTIME_CALL(cudaMemcpyToArray, CUarray dst, size_t x_bytes, size_t y, const void *src,
 	     size_t size_bytes, enum cudaMemcpyKind kind)
 {
-	return copy_rows(dst, x_bytes, y, (void *)src, size_bytes, kind, /* to= */ true);
+	return finish_legacy(run_cudaMemcpyToArrayAsync(dst, x_bytes, y, src, size_bytes, kind,
+							CU_STREAM_LEGACY));
 }
 
 RUNTIME_CALL(cudaMemcpyFromArray, void *dst, CUarray src, size_t x_bytes, size_t y,
 	     size_t size_bytes, enum cudaMemcpyKind kind)
 {
-	return copy_rows(src, x_bytes, y, dst, size_bytes, kind, /* to= */ false);
-}
-
-RUNTIME_CALL(cudaMemcpyPeer, void *dst, int dst_device, const void *src, int src_device,
-	     size_t size_bytes)
-{
-	CUcontext to, from;
-	cudaError_t error = in_context() ?: primary_context(dst_device, &to) ?:
-					    primary_context(src_device, &from);
-
-	return error
-		       ?: told(driver.cuMemcpyPeer((CUdeviceptr)dst, to, (CUdeviceptr)src, from,
-						   size_bytes));
-}
-
-RUNTIME_CALL(cudaMemcpyPeerAsync, void *dst, int dst_device, const void *src, int src_device,
-	     size_t size_bytes, CUstream stream)
-{
-	CUcontext to, from;
-	cudaError_t error = in_context() ?: primary_context(dst_device, &to) ?:
-					    primary_context(src_device, &from);
-
-	return error
-		       ?: told(driver.cuMemcpyPeerAsync((CUdeviceptr)dst, to, (CUdeviceptr)src,
-							from, size_bytes, stream));
+	return finish_legacy(run_cudaMemcpyFromArrayAsync(dst, src, x_bytes, y, size_bytes, kind,
+							  CU_STREAM_LEGACY));
 }
 
 cudaError_t variable_part(const void *symbol, size_t size_bytes, size_t offset, CUdeviceptr *ret)
@@ -502,11 +478,6 @@ STREAM_CALL(cudaMemsetAsync, (void *ptr, int value, size_t size_bytes, CUstream 
 		driver.cuMemsetD8Async((CUdeviceptr)ptr, (unsigned char)value, size_bytes, stream));
 }
 
-RUNTIME_CALL(cudaMemset_ptds, void *ptr, int value, size_t size_bytes)
-{
-	return finish_own(run_cudaMemsetAsync(ptr, value, size_bytes, CU_STREAM_PER_THREAD));
-}
-
 RUNTIME_CALL(cudaMemset2D, void *ptr, size_t pitch, int value, size_t width, size_t height)
 {
 	return in_context()
@@ -540,6 +511,5 @@ STREAM_CALL(cudaMemset3DAsync,
 
 RUNTIME_CALL(cudaMemset3D, struct cudaPitchedPtr ptr, int value, struct cudaExtent extent)
 {
-	return run_cudaMemset3DAsync(ptr, value, extent, CU_STREAM_LEGACY)
-		       ?: told(driver.cuStreamSynchronize(CU_STREAM_LEGACY));
+	return finish_legacy(run_cudaMemset3DAsync(ptr, value, extent, CU_STREAM_LEGACY));
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs on the CUDA runtime, linked as nvcc links them, on the runtime library of the software GPU."""
+import signal
 import subprocess
 
 import pytest
@@ -10,14 +11,22 @@ PROGRAMS = HERE / "runtime"
 RUNS = ROOT / "build/bin/softgpu-run"
 
 
+FLAGS = {
+    "no-image": ["-gencode", "arch=compute_75,code=sm_75"],
+    "own-streams": ["-arch=compute_75", "-default-stream", "per-thread", "-w"],
+}
+
+
 def compiled(name, how="shared"):
     nvcc = toolkit() / "bin/nvcc"
     source = PROGRAMS / f"{name}.cu"
-    return make(f"runtime-{name}-{how}", [nvcc, "-cudart", how, "-arch=compute_75", source, "-o", "@OUT@"],
+    return make(f"runtime-{name}-{how}",
+                [nvcc, "-cudart", how, *FLAGS.get(name, ["-arch=compute_75"]), source, "-o", "@OUT@"],
                 [source, PROGRAMS / "check.h"])
 
 
-@pytest.mark.parametrize("name", ["launch", "symbols", "copies", "streams", "graphs", "graph-nodes", "devices", "host-memory", "pools"])
+@pytest.mark.parametrize("name", ["launch", "symbols", "copies", "streams", "own-streams", "graphs", "graph-nodes",
+                                  "devices", "host-memory", "pools"])
 def test_runtime_program_is_right(gpu, name):
     assert "right" in run([compiled(name)], gpu)
 
@@ -27,6 +36,31 @@ def test_fault_is_a_sticky_error(gpu, fault):
     out = run([compiled("faults"), fault], gpu)
     assert "fault stays" in out
     assert (fault == "assert") == ("check_small" in out), out
+
+
+def test_machine_code_alone_is_no_image(gpu):
+    gpu["SOFTGPU_LOG"] = "1"
+    out = run([compiled("no-image")], gpu)
+    assert "no image is right" in out
+    assert "runs PTX" in out
+
+
+def test_interrupt_ends_an_endless_kernel(gpu):
+    child = subprocess.Popen([compiled("endless")], env=gpu, text=True, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=60) == -signal.SIGINT
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_program_of_version_12(gpu):
+    source = PROGRAMS / "version12.c"
+    library = SOFTGPU / "libcudart.so.12"
+    program = make("runtime-version12", ["cc", "-Wall", source, library, "-o", "@OUT@"], [source])
+    assert "right" in run([program], gpu)
 
 
 def test_device_printf_has_every_conversion(gpu):
