@@ -20,8 +20,9 @@ static int explain_connect(int error_number, const char *path, struct api_error 
 	case ENOENT:
 	case ECONNREFUSED:
 		api_fail(error, API_E_UNAVAILABLE, "no cotenantd answers at %s", path);
-		return api_hint(error, "start it (systemctl start cotenantd), or say where it listens "
-				       "with --socket or COTENANT_SOCKET");
+		return api_hint(error,
+				"start it (systemctl start cotenantd), or say where it listens "
+				"with --socket or COTENANT_SOCKET");
 	case EACCES:
 		return api_fail(error, API_E_UNAVAILABLE, "you may not connect to %s", path);
 	default:
@@ -100,9 +101,10 @@ static int exchange(int fd, enum api_method_id method, json_t *args, struct text
 
 	body = args ? json_dumps(args, JSON_COMPACT) : strdup("{}");
 	if (body)
-		request = str_format("POST /v1/%s HTTP/1.0\r\nHost: localhost\r\n"
-				     "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-				     api_methods[method].name, strlen(body), body);
+		request = str_format(
+			"POST /v1/%s HTTP/1.0\r\nHost: localhost\r\n"
+			"Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+			api_methods[method].name, strlen(body), body);
 	if (!request)
 		return -ENOMEM;
 	r = fd_write_all(fd, request, strlen(request));
@@ -137,8 +139,8 @@ int api_request(const char *socket_path, enum api_method_id method, json_t *args
 	return *ret_text ? 0 : api_fail(error, API_E_FAULT, "out of memory");
 }
 
-int api_request_json(const char *socket_path, enum api_method_id method, json_t *args,
-		     json_t **ret, struct api_error *error)
+int api_request_json(const char *socket_path, enum api_method_id method, json_t *args, json_t **ret,
+		     struct api_error *error)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;

@@ -21,8 +21,8 @@ int api_request(const char *socket_path, enum api_method_id method, json_t *args
 /**
  * api_request_json() - the same, where the answer is an object, which becomes the caller's
  */
-int api_request_json(const char *socket_path, enum api_method_id method, json_t *args,
-		     json_t **ret, struct api_error *error);
+int api_request_json(const char *socket_path, enum api_method_id method, json_t *args, json_t **ret,
+		     struct api_error *error);
 
 /**
  * api_response_parse() - take an HTTP answer apart

@@ -31,9 +31,9 @@ static const struct {
 };
 
 static const char *const type_names[] = {
-	[API_STRING] = "string", [API_NAME] = "name",     [API_MATCH] = "match",
-	[API_GPU] = "gpu",       [API_GPUS] = "gpus",     [API_SIZE] = "size",
-	[API_LIMITS] = "limits", [API_UINT] = "number",   [API_BOOL] = "boolean",
+	[API_STRING] = "string", [API_NAME] = "name",	[API_MATCH] = "match",
+	[API_GPU] = "gpu",	 [API_GPUS] = "gpus",	[API_SIZE] = "size",
+	[API_LIMITS] = "limits", [API_UINT] = "number", [API_BOOL] = "boolean",
 	[API_DURATION] = "time",
 };
 
@@ -194,13 +194,15 @@ int api_request_parse(const char *path, const char *body, size_t len,
 	method = name ? api_method_find(name) : -ENOENT;
 	if (method < 0) {
 		api_fail(error, API_E_NOT_FOUND, "there is no '%.100s'", path);
-		return api_hint(error, "methods are called as POST /v1/NAME; `cotenant api` lists them");
+		return api_hint(error,
+				"methods are called as POST /v1/NAME; `cotenant api` lists them");
 	}
 	args = len > 0 ? json_loadb(body, len, JSON_REJECT_DUPLICATES, &where) : json_object();
 	if (!json_is_object(args)) {
 		json_decref(args);
-		return api_fail(error, API_E_BAD_REQUEST, "%s: the arguments are not a JSON object%s%s",
-				name, args ? "" : ": ", args ? "" : where.text);
+		return api_fail(error, API_E_BAD_REQUEST,
+				"%s: the arguments are not a JSON object%s%s", name,
+				args ? "" : ": ", args ? "" : where.text);
 	}
 	r = api_args_check(method, args, error);
 	if (r < 0) {
@@ -234,7 +236,8 @@ static void markdown_method(struct text *t, enum api_method_id id)
 	const struct api_method *m = &api_methods[id];
 	const struct api_arg *arg = NULL;
 
-	text_addf(t, "\n## %s\n\n%s.%s\n", m->name, m->help, m->access == API_ROOT ? " Root only." : "");
+	text_addf(t, "\n## %s\n\n%s.%s\n", m->name, m->help,
+		  m->access == API_ROOT ? " Root only." : "");
 	if (!api_next_arg(id, NULL))
 		return;
 	text_add(t, "\n| argument | type | |\n| --- | --- | --- |\n");
@@ -253,13 +256,17 @@ char *api_markdown(void)
 		 "<!-- Made by `cotenant api --markdown` from src/api/methods.def. -->\n"
 		 "# The API of cotenantd\n\n"
 		 "HTTP and JSON on a unix socket, `" API_DEFAULT_SOCKET "` unless told otherwise:\n"
-		 "`POST /v1/METHOD` with an object of arguments, or `GET` with the arguments in the\n"
-		 "query. Who calls is known from the socket: root sees and changes everything, a user\n"
+		 "`POST /v1/METHOD` with an object of arguments, or `GET` with the arguments in "
+		 "the\n"
+		 "query. Who calls is known from the socket: root sees and changes everything, a "
+		 "user\n"
 		 "sees what is his, may start tenants under his own limits, and may lower them.\n\n"
 		 "    curl --unix-socket " API_DEFAULT_SOCKET " http://localhost/v1/tenants.list\n"
 		 "    cotenant api tenants.show tenant=alice\n\n"
-		 "A failure has a fitting HTTP status and `{\"error\": {\"code\", \"message\", \"hint\"}}`.\n"
-		 "Sizes are in bytes, times in seconds since the epoch or milliseconds where the name\n"
+		 "A failure has a fitting HTTP status and `{\"error\": {\"code\", \"message\", "
+		 "\"hint\"}}`.\n"
+		 "Sizes are in bytes, times in seconds since the epoch or milliseconds where the "
+		 "name\n"
 		 "ends in `_ms`; what is not known is `null`.\n");
 	for (i = 0; i < API_N_METHODS; i++)
 		markdown_method(&t, i);

@@ -73,10 +73,10 @@ struct api_error {
 
 /* The codes, each with its HTTP status. */
 #define API_E_BAD_REQUEST 400, "bad-request"
-#define API_E_FORBIDDEN   403, "forbidden"
-#define API_E_NOT_FOUND   404, "not-found"
-#define API_E_CONFLICT    409, "conflict"
-#define API_E_FAULT       500, "fault"
+#define API_E_FORBIDDEN	  403, "forbidden"
+#define API_E_NOT_FOUND	  404, "not-found"
+#define API_E_CONFLICT	  409, "conflict"
+#define API_E_FAULT	  500, "fault"
 #define API_E_UNAVAILABLE 503, "unavailable"
 
 /**

@@ -27,9 +27,9 @@ struct api_call {
 	json_t *args;
 	struct text body;
 	bool too_large;
-	bool handled;   /* the handler has been called */
+	bool handled;	/* the handler has been called */
 	bool suspended; /* the connection is set aside until the answer is there */
-	int status;     /* 0 until there is an answer */
+	int status;	/* 0 until there is an answer */
 	const char *content_type;
 	char *answer;
 };
@@ -173,8 +173,9 @@ static void handle(struct api_server *server, struct api_call *call, const char 
 
 static enum MHD_Result send_answer(struct api_call *call)
 {
-	static char out_of_memory[] = "{\"error\":{\"code\":\"fault\",\"message\":\"out of memory\","
-				      "\"hint\":\"\"}}";
+	static char out_of_memory[] =
+		"{\"error\":{\"code\":\"fault\",\"message\":\"out of memory\","
+		"\"hint\":\"\"}}";
 	char *text = call->answer ? call->answer : out_of_memory;
 	struct MHD_Response *response;
 	enum MHD_Result sent;
@@ -264,11 +265,11 @@ int api_server_new(const char *path, api_handler_fn handler, void *userdata,
 	if (r < 0)
 		return r;
 	server->path = strdup(path);
-	server->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-				       answer, server, MHD_OPTION_LISTEN_SOCKET, fd,
-				       MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
-				       MHD_OPTION_CONNECTION_TIMEOUT, 60U,
-				       MHD_OPTION_CONNECTION_LIMIT, 512U, MHD_OPTION_END);
+	server->mhd =
+		MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer,
+				 server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED,
+				 completed, NULL, MHD_OPTION_CONNECTION_TIMEOUT, 60U,
+				 MHD_OPTION_CONNECTION_LIMIT, 512U, MHD_OPTION_END);
 	if (!server->path || !server->mhd) {
 		if (!server->mhd)
 			close(fd);

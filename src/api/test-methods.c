@@ -12,8 +12,10 @@ static const struct {
 	{ "no arguments, an empty object", "/v1/tenants.list", "{}", 0 },
 	{ "an optional argument", "/v1/tenants.list", "{\"gpu\": \"0\"}", 0 },
 	{ "a number", "/v1/events.explain", "{\"event\": 7}", 0 },
-	{ "a number in a string, as a query has it", "/v1/events.explain", "{\"event\": \"7\"}", 0 },
-	{ "limits", "/v1/tenants.set", "{\"limits\": {\"memory.max\": \"4G\", \"memory.low\": null}}", 0 },
+	{ "a number in a string, as a query has it", "/v1/events.explain", "{\"event\": \"7\"}",
+	  0 },
+	{ "limits", "/v1/tenants.set",
+	  "{\"limits\": {\"memory.max\": \"4G\", \"memory.low\": null}}", 0 },
 	{ "a list of devices", "/v1/tenants.set", "{\"gpu\": [\"0\", \"GPU-1\"]}", 0 },
 	{ "another path", "/", "", 404 },
 	{ "a method that is not there", "/v1/tenants.burn", "", 404 },
@@ -54,7 +56,8 @@ static void test_table(void)
 		n++;
 	check(n == 4, "api_next_arg: each argument once");
 	for (i = 0; i < API_N_METHODS; i++) {
-		if (api_method_find(api_methods[i].name) != i || !strstr(markdown, api_methods[i].name))
+		if (api_method_find(api_methods[i].name) != i ||
+		    !strstr(markdown, api_methods[i].name))
 			break;
 	}
 	check(i == API_N_METHODS, "api_methods: each is found by its name and documented");

@@ -65,7 +65,8 @@ static void test_calls(const char *path)
 	struct api_error error = {};
 	json_t *reply = NULL;
 
-	check(api_request(path, API_METRICS, NULL, &text, &error) == 0 && str_eq(text, "metric 1\n"),
+	check(api_request(path, API_METRICS, NULL, &text, &error) == 0 &&
+		      str_eq(text, "metric 1\n"),
 	      "api: plain text");
 	check(api_request_json(path, API_DAEMON_VERSION, NULL, &reply, &error) == 0 &&
 		      json_integer_value(json_object_get(reply, "pid")) == getpid() &&

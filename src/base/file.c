@@ -82,7 +82,8 @@ static int sync_directory_of(const char *path)
 
 static int write_new(const char *path, const char *bytes, size_t len, mode_t mode)
 {
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+	_cleanup_close_ int fd =
+		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
 	int r;
 
 	if (fd < 0)

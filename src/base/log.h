@@ -30,7 +30,7 @@ int log_line(int level, int error, const char *fmt, ...) PRINTF(3, 4);
 
 #define log_err(error, ...)   log_line(LOG_ERR, (error), __VA_ARGS__)
 #define log_warn(error, ...)  log_line(LOG_WARNING, (error), __VA_ARGS__)
-#define log_info(...)         log_line(LOG_INFO, 0, __VA_ARGS__)
+#define log_info(...)	      log_line(LOG_INFO, 0, __VA_ARGS__)
 #define log_debug(error, ...) log_line(LOG_DEBUG, (error), __VA_ARGS__)
 
 #endif

@@ -24,10 +24,12 @@ int main(void)
 	check(file_read_at(AT_FDCWD, path, 100, &text, &len) == -ENOENT, "file_read_at: not there");
 	check(file_replace(path, "one", 3, 0640) == 0, "file_replace: a new file");
 	check(file_replace(path, "three", 5, 0640) == 0, "file_replace: an old file");
-	check(file_read_at(AT_FDCWD, path, 5, &text, &len) == 0 && len == 5 && str_eq(text, "three"),
+	check(file_read_at(AT_FDCWD, path, 5, &text, &len) == 0 && len == 5 &&
+		      str_eq(text, "three"),
 	      "file_read_at: all of it");
 	free(text);
-	check(file_read_at(AT_FDCWD, path, 4, &text, &len) == -EFBIG, "file_read_at: larger than allowed");
+	check(file_read_at(AT_FDCWD, path, 4, &text, &len) == -EFBIG,
+	      "file_read_at: larger than allowed");
 	check(stat(path, &st) == 0 && (st.st_mode & 07777) == 0640, "file_replace: sets the mode");
 	check(file_read_at(AT_FDCWD, "/proc/self/stat", 65536, &text, &len) == 0 && len > 20,
 	      "file_read_at: files of /proc, which tell no size");

@@ -84,9 +84,9 @@ static void test_reading(void)
 	_cleanup_(ini_done) struct ini ini = {};
 	struct ini_error error;
 
-	check(ini_parse(bytes, strlen(bytes), &ini, &error) == 0 &&
-		      ini.n_lines == 3 && str_eq(ini.lines[0].name, "a b") &&
-		      str_eq(ini.lines[1].name, "x.y") && str_eq(ini.lines[1].value, "a = b"),
+	check(ini_parse(bytes, strlen(bytes), &ini, &error) == 0 && ini.n_lines == 3 &&
+		      str_eq(ini.lines[0].name, "a b") && str_eq(ini.lines[1].name, "x.y") &&
+		      str_eq(ini.lines[1].value, "a = b"),
 	      "ini_parse: blanks, CR, '=' in a value, no newline at the end");
 }
 

@@ -37,10 +37,10 @@ static const struct {
 	int result;
 	uint64_t ms;
 } durations[] = {
-	{ "30s", 0, 30000 },    { "30", 0, 30000 },       { "0", 0, 0 },
-	{ "200ms", 0, 200 },    { "1.5m", 0, 90000 },     { "2h", 0, 7200000 },
-	{ "1d", 0, 86400000 },  { "max", 0, QUANTITY_MAX }, { "s", -EINVAL, 0 },
-	{ "1y", -EINVAL, 0 },   { "-1s", -EINVAL, 0 },
+	{ "30s", 0, 30000 },   { "30", 0, 30000 },	   { "0", 0, 0 },
+	{ "200ms", 0, 200 },   { "1.5m", 0, 90000 },	   { "2h", 0, 7200000 },
+	{ "1d", 0, 86400000 }, { "max", 0, QUANTITY_MAX }, { "s", -EINVAL, 0 },
+	{ "1y", -EINVAL, 0 },  { "-1s", -EINVAL, 0 },
 };
 
 static const struct {
@@ -48,12 +48,12 @@ static const struct {
 	int result;
 	uint32_t permille;
 } percents[] = {
-	{ "30", 0, 300 },       { "30%", 0, 300 },      { "12.5%", 0, 125 },   { "0", 0, 0 },
-	{ "100%", 0, 1000 },    { "101", -ERANGE, 0 },  { "%", -EINVAL, 0 },   { "30%%", -EINVAL, 0 },
+	{ "30", 0, 300 },    { "30%", 0, 300 },	    { "12.5%", 0, 125 }, { "0", 0, 0 },
+	{ "100%", 0, 1000 }, { "101", -ERANGE, 0 }, { "%", -EINVAL, 0 }, { "30%%", -EINVAL, 0 },
 };
 
-static const uint64_t printed[] = { 0, 1, 1023, 1024, 1025, 1048583, 3ULL << 29, 80ULL << 30,
-				    1ULL << 62, QUANTITY_MAX };
+static const uint64_t printed[] = { 0,	     1,		 1023,	      1024,	  1025,
+				    1048583, 3ULL << 29, 80ULL << 30, 1ULL << 62, QUANTITY_MAX };
 
 static void test_sizes(void)
 {
@@ -92,8 +92,8 @@ static void test_percents(void)
 	for (i = 0; i < ARRAY_SIZE(percents); i++) {
 		v = 0;
 		r = percent_parse(percents[i].text, &v);
-		check(r == percents[i].result && v == percents[i].permille,
-		      "percent_parse: \"%s\"", percents[i].text);
+		check(r == percents[i].result && v == percents[i].permille, "percent_parse: \"%s\"",
+		      percents[i].text);
 	}
 }
 

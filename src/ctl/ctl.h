@@ -61,7 +61,6 @@ struct option_info {
 
 extern const struct verb_info verbs[N_VERBS];
 
-
 /**
  * verb_find() - by name
  *

@@ -50,7 +50,8 @@ static void put(const char *s)
 static void heading(const char *page, const char *section, const char *what)
 {
 	printf(".\\\" SPDX-License-Identifier: Apache-2.0\n.TH \"%s\" %s \"\" \"cotenant %s\"\n"
-	       ".SH NAME\n", page, section, CTL_VERSION);
+	       ".SH NAME\n",
+	       page, section, CTL_VERSION);
 	put(page);
 	printf(" \\- ");
 	put(what);
@@ -119,7 +120,8 @@ static void command_page(void)
 	put("Starts programs as tenants, sets and shows their limits, and tells what happened. The "
 	    "daemon cotenantd keeps the books; this command asks it over its socket.");
 	putchar('\n');
-	paragraph("Sizes are written as 4G, 512MiB or 50% of a device, times as 30s or 500ms; max is no "
+	paragraph("Sizes are written as 4G, 512MiB or 50% of a device, times as 30s or 500ms; max "
+		  "is no "
 		  "limit. Every verb takes --json.");
 	printf(".SH VERBS\n");
 	for (i = 0; i < N_VERBS; i++)
@@ -127,7 +129,8 @@ static void command_page(void)
 	printf(".SH ENVIRONMENT\n");
 	item("COTENANT_SOCKET", NULL, "where the daemon listens, " API_DEFAULT_SOCKET " otherwise");
 	printf(".SH EXIT STATUS\n");
-	put("0 for success, 1 when it was refused or failed, 2 for a command line that is wrong; run passes "
+	put("0 for success, 1 when it was refused or failed, 2 for a command line that is wrong; "
+	    "run passes "
 	    "on that of its command.");
 	putchar('\n');
 	see_also(".BR cotenant\\-run (1),\n.BR cotenant\\-set (1),\n.BR cotenant\\-tenants (5),\n"
@@ -140,8 +143,10 @@ static void daemon_page(void)
 
 	heading("cotenantd", "8", "keeps the books of GPU tenants and their limits");
 	printf(".SH SYNOPSIS\n.B cotenantd\n[OPTIONS]\n.SH DESCRIPTION\n");
-	put("Puts probes on the CUDA driver's entry points, answers or holds allocations beyond a limit, "
-	    "settles the books against the devices twice a second, and serves the API. Probes and books "
+	put("Puts probes on the CUDA driver's entry points, answers or holds allocations beyond a "
+	    "limit, "
+	    "settles the books against the devices twice a second, and serves the API. Probes and "
+	    "books "
 	    "stay when it ends, however it ends; the next start takes them over.");
 	putchar('\n');
 	paragraph("SIGHUP reads tenants.d again; a file that changes is read by itself.");
@@ -163,19 +168,24 @@ static void files_page(void)
 
 	heading("cotenant-tenants", "5", "files of tenants and their limits");
 	printf(".SH SYNOPSIS\n.I /etc/cotenant/tenants.d/*.ini\n.SH DESCRIPTION\n");
-	put("A section per tenant. The command edits these files, too, and leaves comments and order as "
-	    "they are. A file with a mistake is refused as a whole, with the line and the reason; what it "
+	put("A section per tenant. The command edits these files, too, and leaves comments and "
+	    "order as "
+	    "they are. A file with a mistake is refused as a whole, with the line and the reason; "
+	    "what it "
 	    "said before goes on to hold.");
-	printf("\n.PP\n.nf\n[alice]\nmatch = user:alice\nmemory.max = 8G\nmemory.max@GPU\\-5c1e... = 4G\n\n"
+	printf("\n.PP\n.nf\n[alice]\nmatch = user:alice\nmemory.max = 8G\nmemory.max@GPU\\-5c1e... "
+	       "= 4G\n\n"
 	       "[device GPU\\-5c1e...]\nmemory.reserve = 512M\n.fi\n.SH ENTRIES\n");
-	item("match", "WHO", "user:NAME, group:NAME (each member by himself), cgroup:/PATH (and below), "
-			     "pid:N@STARTTIME (and what it starts), or default (each user by himself whom "
-			     "nothing else names)");
+	item("match", "WHO",
+	     "user:NAME, group:NAME (each member by himself), cgroup:/PATH (and below), "
+	     "pid:N@STARTTIME (and what it starts), or default (each user by himself whom "
+	     "nothing else names)");
 	for (i = 0; i < N_LIMITS; i++)
 		item(limit_infos[i].name, limit_infos[i].metavar, limit_infos[i].help);
 	item("gpu", "UUID...", "the devices that may be used; on all others memory.max is 0");
 	printf(".PP\n");
-	put("Limits of memory and compute can be given for one device: memory.max@UUID. A process is charged "
+	put("Limits of memory and compute can be given for one device: memory.max@UUID. A process "
+	    "is charged "
 	    "to every tenant that matches it, and the tightest decides.");
 	putchar('\n');
 	see_also(".BR cotenant\\-set (1),\n.BR cotenantd (8)");

@@ -10,14 +10,21 @@
 typedef int (*verb_fn)(const struct ctl *ctl);
 
 static const verb_fn verb_fns[N_VERBS] = {
-	[VERB_RUN] = verb_run,         [VERB_SET] = verb_set,
-	[VERB_LIST] = verb_list,       [VERB_SHOW] = verb_show,
-	[VERB_ADOPT] = verb_adopt,     [VERB_RELEASE] = verb_release,
-	[VERB_EVENTS] = verb_events,   [VERB_EXPLAIN] = verb_explain,
-	[VERB_DOCTOR] = verb_doctor,   [VERB_METRICS] = verb_metrics,
+	[VERB_RUN] = verb_run,
+	[VERB_SET] = verb_set,
+	[VERB_LIST] = verb_list,
+	[VERB_SHOW] = verb_show,
+	[VERB_ADOPT] = verb_adopt,
+	[VERB_RELEASE] = verb_release,
+	[VERB_EVENTS] = verb_events,
+	[VERB_EXPLAIN] = verb_explain,
+	[VERB_DOCTOR] = verb_doctor,
+	[VERB_METRICS] = verb_metrics,
 	[VERB_OFFSETS] = verb_offsets,
-	[VERB_API] = verb_api,         [VERB_COMPLETION] = verb_completion,
-	[VERB_VERSION] = verb_version, [VERB_HELP] = verb_help,
+	[VERB_API] = verb_api,
+	[VERB_COMPLETION] = verb_completion,
+	[VERB_VERSION] = verb_version,
+	[VERB_HELP] = verb_help,
 };
 
 static bool is_limit(const char *name)
@@ -60,8 +67,8 @@ static int parse_options(struct ctl *ctl, int argc, char **argv)
 	n = verb_options(ctl->verb, infos);
 	for (i = 0; i < n; i++)
 		table[i] = (struct option){ infos[i].name,
-					    infos[i].metavar ? required_argument : no_argument, NULL,
-					    i + 1 };
+					    infos[i].metavar ? required_argument : no_argument,
+					    NULL, i + 1 };
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, how, table, NULL)) != -1) {
 		if (c == ':')
@@ -96,7 +103,8 @@ int main(int argc, char **argv)
 {
 	const char *socket = getenv("COTENANT_SOCKET"), *name = argc > 1 ? argv[1] : "help";
 	struct ctl ctl = { .socket = socket && *socket ? socket : API_DEFAULT_SOCKET,
-			   .options = json_object(), .limits = json_object() };
+			   .options = json_object(),
+			   .limits = json_object() };
 	int verb, r;
 
 	log_init("cotenant", LOG_WARNING);

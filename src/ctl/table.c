@@ -83,12 +83,14 @@ char *cell_size(const json_t *value)
 {
 	char buf[QUANTITY_TEXT];
 
-	return json_is_integer(value) ? strdup(size_print_short(json_integer_value(value), buf)) : NULL;
+	return json_is_integer(value) ? strdup(size_print_short(json_integer_value(value), buf))
+				      : NULL;
 }
 
 char *cell_number(const json_t *value)
 {
-	return json_is_integer(value) ? str_format("%lld", (long long)json_integer_value(value)) : NULL;
+	return json_is_integer(value) ? str_format("%lld", (long long)json_integer_value(value))
+				      : NULL;
 }
 
 char *cell_ago(const json_t *value)

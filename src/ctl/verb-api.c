@@ -11,14 +11,14 @@ static json_t *methods_json(void)
 	for (i = 0; i < API_N_METHODS; i++) {
 		args = json_array();
 		for (arg = api_next_arg(i, NULL); arg; arg = api_next_arg(i, arg))
-			json_array_append_new(args, json_pack("{s:s, s:s, s:b, s:s}", "name", arg->name,
-							      "type", api_type_name(arg->type),
-							      "required", arg->required, "help",
-							      arg->help));
-		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:o}", "method",
-						      api_methods[i].name, "help", api_methods[i].help,
-						      "root", api_methods[i].access == API_ROOT,
-						      "arguments", args));
+			json_array_append_new(args, json_pack("{s:s, s:s, s:b, s:s}", "name",
+							      arg->name, "type",
+							      api_type_name(arg->type), "required",
+							      arg->required, "help", arg->help));
+		json_array_append_new(
+			list, json_pack("{s:s, s:s, s:b, s:o}", "method", api_methods[i].name,
+					"help", api_methods[i].help, "root",
+					api_methods[i].access == API_ROOT, "arguments", args));
 	}
 	return list;
 }
@@ -75,7 +75,8 @@ static int call_method(const struct ctl *ctl, enum api_method_id method)
 			return ctl_usage(ctl, "'%s' is not ARGUMENT=VALUE", ctl->argv[i]);
 		}
 		*equals = '\0';
-		json_object_set_new(args, ctl->argv[i], read_value(method, ctl->argv[i], equals + 1));
+		json_object_set_new(args, ctl->argv[i],
+				    read_value(method, ctl->argv[i], equals + 1));
 	}
 	if (ctl_call(ctl, method, args, &reply))
 		return 1;
@@ -96,7 +97,8 @@ int verb_api(const struct ctl *ctl)
 		return list_methods(ctl);
 	method = api_method_find(ctl->argv[0]);
 	if (method < 0)
-		return ctl_usage(ctl, "there is no method '%s'; `cotenant api` lists them", ctl->argv[0]);
+		return ctl_usage(ctl, "there is no method '%s'; `cotenant api` lists them",
+				 ctl->argv[0]);
 	if (method == API_METRICS)
 		return verb_metrics(ctl);
 	return call_method(ctl, method);
@@ -124,7 +126,8 @@ int verb_version(const struct ctl *ctl)
 	if (api_request_json(ctl->socket, API_DAEMON_VERSION, NULL, &reply, &error) < 0)
 		reply = NULL;
 	if (ctl->json)
-		return ctl_print_json(json_pack("{s:s, s:o?}", "version", CTL_VERSION, "daemon", reply));
+		return ctl_print_json(
+			json_pack("{s:s, s:o?}", "version", CTL_VERSION, "daemon", reply));
 	printf("cotenant %s\n", CTL_VERSION);
 	if (reply)
 		printf("cotenantd %s, rung %s, process %lld\n",

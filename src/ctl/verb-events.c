@@ -53,8 +53,8 @@ int verb_events(const struct ctl *ctl)
 	print_events(ctl, json_object_get(reply, "events"), &last);
 	json_decref(reply);
 	while (follow) {
-		args = json_pack("{s:s*, s:I, s:s}", "tenant", ctl_option(ctl, "tenant"), "after", last,
-				 "wait", "30s");
+		args = json_pack("{s:s*, s:I, s:s}", "tenant", ctl_option(ctl, "tenant"), "after",
+				 last, "wait", "30s");
 		if (ctl_call(ctl, API_EVENTS_LIST, args, &reply))
 			return 1;
 		print_events(ctl, json_object_get(reply, "events"), &last);

@@ -10,15 +10,18 @@ static int print_verbs(const struct ctl *ctl)
 	if (ctl->json) {
 		list = json_array();
 		for (i = 0; i < N_VERBS; i++)
-			json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "verb", verbs[i].name,
-							      "synopsis", verbs[i].synopsis, "help",
-							      verbs[i].help));
+			json_array_append_new(list,
+					      json_pack("{s:s, s:s, s:s}", "verb", verbs[i].name,
+							"synopsis", verbs[i].synopsis, "help",
+							verbs[i].help));
 		return ctl_print_json(list);
 	}
-	printf("cotenant VERB ...: many tenants share one NVIDIA GPU, each with a quota that holds\n\n");
+	printf("cotenant VERB ...: many tenants share one NVIDIA GPU, each with a quota that "
+	       "holds\n\n");
 	for (i = 0; i < N_VERBS; i++)
 		printf("  %-11s %s\n", verbs[i].name, verbs[i].help);
-	printf("\nEach takes --json, --socket PATH and --help. Sizes: 4G, 512MiB, 50%%, max. Times: 30s, "
+	printf("\nEach takes --json, --socket PATH and --help. Sizes: 4G, 512MiB, 50%%, max. "
+	       "Times: 30s, "
 	       "500ms.\n");
 	return 0;
 }
@@ -99,7 +102,8 @@ static int print_bash(void)
 		print_bash_case(i);
 	printf("\tesac\n"
 	       "\tcase ${COMP_WORDS[1]} in\n"
-	       "\tset|show|release) words+=\" $(cotenant list 2>/dev/null | awk 'NR > 1 { print $1 }')\" ;;\n"
+	       "\tset|show|release) words+=\" $(cotenant list 2>/dev/null | awk 'NR > 1 { print $1 "
+	       "}')\" ;;\n"
 	       "\trun) COMPREPLY=($(compgen -c -- \"$cur\")) ;;\n"
 	       "\tesac\n"
 	       "\tCOMPREPLY+=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"

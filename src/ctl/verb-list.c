@@ -48,7 +48,8 @@ static void add_lines(struct table *table, const json_t *tenant)
 			  cell_size(json_object_get(device, "memory.low")),
 			  cell_size(json_object_get(device, "memory.max")),
 			  cell_number(json_object_get(device, "refused")),
-			  cell_ago(json_object_get(tenant, "last_active")), what_waits(tenant, device));
+			  cell_ago(json_object_get(tenant, "last_active")),
+			  what_waits(tenant, device));
 	}
 	if (!any)
 		table_add(table, cell_text(json_object_get(tenant, "tenant")),
@@ -74,8 +75,7 @@ int verb_list(const struct ctl *ctl)
 	table_add(&table, strdup("TENANT"), strdup("USER"), strdup("GPU"), strdup("CURRENT"),
 		  strdup("LOW"), strdup("MAX"), strdup("REFUSED"), strdup("ACTIVE"),
 		  strdup("WAITING"));
-	json_array_foreach(json_object_get(reply, "tenants"), i, tenant)
-		add_lines(&table, tenant);
+	json_array_foreach(json_object_get(reply, "tenants"), i, tenant) add_lines(&table, tenant);
 	table_print(&table);
 	json_decref(reply);
 	return 0;

@@ -18,7 +18,8 @@
 #define EXIT_NOT_FOUND 127
 
 /* What is passed on to the command. */
-static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
+static const int forwarded[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+				 SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
 
 static void fill_set(sigset_t *set)
 {
@@ -47,15 +48,15 @@ static int begin(const struct ctl *ctl, pid_t child, char **ret_tenant)
 	const char *name = ctl_option(ctl, "name");
 	json_t *reply, *args;
 
-	args = json_pack("{s:i, s:s, s:s*, s:O}", "pid", (int)child, "command", ctl->argv[0], "tenant",
-			 name, "limits", ctl->limits);
+	args = json_pack("{s:i, s:s, s:s*, s:O}", "pid", (int)child, "command", ctl->argv[0],
+			 "tenant", name, "limits", ctl->limits);
 	if (ctl->gpus)
 		json_object_set(args, "gpu", ctl->gpus);
 	if (ctl_call(ctl, API_RUN_BEGIN, args, &reply))
 		return EXIT_NO_TENANT;
 	ctl_warn(reply);
-	*ret_tenant = strdup(json_string_value(
-		json_object_get(json_object_get(reply, "tenant"), "tenant")));
+	*ret_tenant = strdup(
+		json_string_value(json_object_get(json_object_get(reply, "tenant"), "tenant")));
 	json_decref(reply);
 	return 0;
 }
@@ -96,8 +97,8 @@ static void end(const struct ctl *ctl, const char *tenant)
 	struct api_error error;
 	json_t *reply;
 
-	if (tenant && api_request_json(ctl->socket, API_RUN_END, json_pack("{s:s}", "tenant", tenant),
-				       &reply, &error) == 0)
+	if (tenant && api_request_json(ctl->socket, API_RUN_END,
+				       json_pack("{s:s}", "tenant", tenant), &reply, &error) == 0)
 		json_decref(reply);
 }
 

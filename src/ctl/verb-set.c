@@ -85,7 +85,8 @@ static int set_device(const struct ctl *ctl)
 	if (!text)
 		return ctl_usage(ctl, "of a device, memory.reserve=SIZE can be set");
 	if (ctl_call(ctl, API_DEVICES_SET,
-		     json_pack("{s:s, s:s}", "gpu", ctl_option(ctl, "device"), "memory.reserve", text),
+		     json_pack("{s:s, s:s}", "gpu", ctl_option(ctl, "device"), "memory.reserve",
+			       text),
 		     &reply))
 		return 1;
 	if (ctl->json)
@@ -111,8 +112,9 @@ int verb_set(const struct ctl *ctl)
 	if (r)
 		return r;
 	if (!match && !tenant)
-		return ctl_usage(ctl, "say whose limits: a tenant's name, --user, --group, --cgroup, "
-				      "--pid or --default");
+		return ctl_usage(ctl,
+				 "say whose limits: a tenant's name, --user, --group, --cgroup, "
+				 "--pid or --default");
 	if (json_object_size(ctl->limits) == 0 && !ctl->gpus && !match)
 		return ctl_usage(ctl, "say what to set, such as memory.max=4G");
 	if (ctl_call(ctl, API_TENANTS_SET, change_args(ctl, tenant, match), &reply))

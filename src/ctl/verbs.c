@@ -49,12 +49,16 @@ static const struct option_info match_options[] = {
 };
 
 static const struct option_info gpu_option = {
-	"gpu", "GPU", "a device it may use, by UUID or index; several may be given, on all others memory.max is 0",
+	"gpu",
+	"GPU",
+	"a device it may use, by UUID or index; several may be given, on all others memory.max is "
+	"0",
 };
 
 static const struct option_info common_options[] = {
 	{ "json", NULL, "print JSON" },
-	{ "socket", "PATH", "where the daemon listens (COTENANT_SOCKET, or " API_DEFAULT_SOCKET ")" },
+	{ "socket", "PATH",
+	  "where the daemon listens (COTENANT_SOCKET, or " API_DEFAULT_SOCKET ")" },
 	{ "help", NULL, "show this" },
 };
 

@@ -115,7 +115,9 @@ int cgroup_enter(pid_t pid, const char *name, char **ret_path)
 	r = cgroup_dir(path, &dir);
 	if (r < 0)
 		return r;
-	if (mkdir(dir, 0755) < 0)
+	/* One that is left over from a daemon that was killed is empty; one in use is somebody's.
+	 */
+	if (mkdir(dir, 0755) < 0 && (errno != EEXIST || rmdir(dir) < 0 || mkdir(dir, 0755) < 0))
 		return -errno;
 	r = move_into(dir, pid);
 	if (r < 0) {

@@ -12,8 +12,10 @@ static int name_device(struct daemon *d, const struct request *q, const char *te
 		str_copy(ret, DEVICE_UUID_SIZE, d->gpu->devices[i].uuid);
 		return 0;
 	}
-	api_fail(q->error, API_E_NOT_FOUND, i == -EEXIST ? "'%.80s' begins more than one device's UUID"
-							  : "there is no device '%.80s'", text);
+	api_fail(q->error, API_E_NOT_FOUND,
+		 i == -EEXIST ? "'%.80s' begins more than one device's UUID"
+			      : "there is no device '%.80s'",
+		 text);
 	return api_hint(q->error, "`cotenant api devices.list` shows them");
 }
 
@@ -29,8 +31,10 @@ static int read_key(struct daemon *d, const struct request *q, const char *key,
 	if (!at)
 		return 0;
 	if (limit_infos[s->id].scope != LIMIT_PER_DEVICE)
-		return api_fail(q->error, API_E_BAD_REQUEST, "%s is the same on every device: write "
-				"it without '@'", plain);
+		return api_fail(q->error, API_E_BAD_REQUEST,
+				"%s is the same on every device: write "
+				"it without '@'",
+				plain);
 	return name_device(d, q, at + 1, s->device);
 }
 
@@ -142,9 +146,10 @@ int change_check_lowered(struct daemon *d, const struct request *q, const struct
 	for (j = 0; j < lowered->n_settings; j++) {
 		if (lowered->settings[j].id != LIMIT_MEMORY_MAX &&
 		    lowered->settings[j].id != LIMIT_COMPUTE_MAX)
-			return api_fail(q->error, API_E_FORBIDDEN,
-					"you may lower memory.max and compute.max; %s is root's to set",
-					limit_infos[lowered->settings[j].id].name);
+			return api_fail(
+				q->error, API_E_FORBIDDEN,
+				"you may lower memory.max and compute.max; %s is root's to set",
+				limit_infos[lowered->settings[j].id].name);
 	}
 	if (lowered->n_gpus > 0)
 		return api_fail(q->error, API_E_FORBIDDEN, "the devices are root's to choose");
@@ -188,10 +193,11 @@ static void warn_guarantees(struct daemon *d, json_t *warnings, unsigned device)
 	if (sum > has)
 		json_array_append_new(
 			warnings,
-			json_sprintf("the guarantees (memory.low) on device %u add up to %s, and it "
-				     "has %s: they cannot all be kept",
-				     device, size_print_short(sum, sum_text),
-				     size_print_short(has, total_text)));
+			json_sprintf(
+				"the guarantees (memory.low) on device %u add up to %s, and it "
+				"has %s: they cannot all be kept",
+				device, size_print_short(sum, sum_text),
+				size_print_short(has, total_text)));
 }
 
 static bool sets_compute(const struct tenant *t)
@@ -215,12 +221,13 @@ json_t *change_warnings(struct daemon *d, const struct tenant *t)
 	unsigned i;
 
 	if (d->compute_reason && sets_compute(t))
-		json_array_append_new(warnings, json_sprintf("compute limits are kept and shown, but not "
-							     "enforced: %s", d->compute_reason));
-	if (!d->engine)
 		json_array_append_new(warnings,
-				      json_sprintf("nothing enforces limits here: %s",
-						   d->engine_reason));
+				      json_sprintf("compute limits are kept and shown, but not "
+						   "enforced: %s",
+						   d->compute_reason));
+	if (!d->engine)
+		json_array_append_new(warnings, json_sprintf("nothing enforces limits here: %s",
+							     d->engine_reason));
 	if (*t->problem)
 		json_array_append_new(warnings, json_sprintf("%s: %s", t->spec.name, t->problem));
 	for (i = 0; i < daemon_n_devices(d); i++)

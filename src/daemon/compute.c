@@ -40,7 +40,8 @@ static void read_device(struct daemon *d, unsigned device)
 		d->compute_since_us[device] = MAX(d->compute_since_us[device], activity[i].time_us);
 		samples[i].pid = activity[i].pid;
 		samples[i].percent = activity[i].percent;
-		samples[i].end_ns = now_ns - MIN((now_us - MIN(activity[i].time_us, now_us)) * 1000, now_ns);
+		samples[i].end_ns =
+			now_ns - MIN((now_us - MIN(activity[i].time_us, now_us)) * 1000, now_ns);
 	}
 	engine_compute_samples(d->engine, device, samples, n);
 }
@@ -68,5 +69,6 @@ int daemon_compute_start(struct daemon *d)
 {
 	if (!d->engine || daemon_n_devices(d) == 0)
 		return 0;
-	return sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, SELDOM_US, 1000, on_time, d);
+	return sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, SELDOM_US, 1000, on_time,
+					  d);
 }

@@ -88,10 +88,11 @@ static int check_unique(const struct config *config, const struct config_file *f
 							  specs->tenants[j].name, other->path);
 				if (selector_equal(&specs->tenants[j].match,
 						   &other->specs.tenants[k].match))
-					return ini_refuse(error, 0,
-							  "[%s] matches whom [%s] in %.100s matches",
-							  specs->tenants[j].name,
-							  other->specs.tenants[k].name, other->path);
+					return ini_refuse(
+						error, 0,
+						"[%s] matches whom [%s] in %.100s matches",
+						specs->tenants[j].name,
+						other->specs.tenants[k].name, other->path);
 			}
 		}
 	}

@@ -19,7 +19,8 @@ uint64_t daemon_reserve(const struct daemon *d, unsigned device)
 			if (!str_eq(spec->uuid, g->uuid))
 				continue;
 			if (spec->reserve.is_part)
-				return (unsigned __int128)g->total_bytes * spec->reserve.number / 1000;
+				return (unsigned __int128)g->total_bytes * spec->reserve.number /
+				       1000;
 			return MIN(spec->reserve.number, g->total_bytes);
 		}
 	}

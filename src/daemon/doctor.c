@@ -18,17 +18,17 @@ static json_t *features_json(void)
 	n = engine_features(features, ARRAY_SIZE(features));
 	for (i = 0; i < n; i++)
 		json_array_append_new(list,
-				      json_pack("{s:s, s:s, s:b, s:s}", "name", features[i].name, "gives",
-						features[i].gives, "works", features[i].works, "reason",
-						features[i].reason));
+				      json_pack("{s:s, s:s, s:b, s:s}", "name", features[i].name,
+						"gives", features[i].gives, "works",
+						features[i].works, "reason", features[i].reason));
 	return list;
 }
 
 static int add_library(const struct engine_library *l, void *userdata)
 {
-	json_array_append_new(userdata, json_pack("{s:s, s:s, s:i, s:i}", "path", l->path, "build_id",
-						  l->build_id, "calls", (int)l->n_calls, "unknown_calls",
-						  (int)l->n_unknown));
+	json_array_append_new(userdata, json_pack("{s:s, s:s, s:i, s:i}", "path", l->path,
+						  "build_id", l->build_id, "calls", (int)l->n_calls,
+						  "unknown_calls", (int)l->n_unknown));
 	return 0;
 }
 
@@ -107,13 +107,13 @@ static void add_unprotected(struct daemon *d, unsigned device, json_t *list)
 			continue;
 		process_name(running[i].pid, name);
 		user_name(uid, user);
-		json_array_append_new(
-			list, json_pack("{s:i, s:s, s:s, s:i, s:o, s:s}", "pid", (int)running[i].pid,
-					"command", name, "user", user, "gpu", (int)device, "bytes",
-					running[i].used_bytes == GPU_UNKNOWN
-						? json_null()
-						: json_integer(running[i].used_bytes),
-					"why", why));
+		json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:i, s:o, s:s}", "pid",
+						      (int)running[i].pid, "command", name, "user",
+						      user, "gpu", (int)device, "bytes",
+						      running[i].used_bytes == GPU_UNKNOWN
+							      ? json_null()
+							      : json_integer(running[i].used_bytes),
+						      "why", why));
 	}
 }
 
@@ -131,8 +131,9 @@ static json_t *guaranteed_json(struct daemon *d)
 	say(list, "memory.max: an allocation through a probed libcuda never passes it");
 	say(list, "what a tenant is shown of a device's memory agrees with its memory.max");
 	if (!d->compute_reason)
-		say(list, "compute.max and compute.weight: launches are held to the tenant's share of "
-			  "device time, over a second or two");
+		say(list,
+		    "compute.max and compute.weight: launches are held to the tenant's share of "
+		    "device time, over a second or two");
 	say(list, "limits hold on through a restart or a crash of the daemon");
 	if (engine_rung_now(d->engine) == ENGINE_RUNG_REGISTERS)
 		say(list, "calls are answered by the kernel program itself (rung registers)");
@@ -154,12 +155,15 @@ static json_t *advisory_json(struct daemon *d)
 	if (d->compute_reason)
 		json_array_append_new(list, json_sprintf("compute.max and compute.weight: %s",
 							 d->compute_reason));
-	say(list, "compute shares count launches of kernels and graphs; copies are charged when the device "
+	say(list, "compute shares count launches of kernels and graphs; copies are charged when "
+		  "the device "
 		  "tells of them");
-	say(list, "a process that copies or rewrites libcuda to get around the probes is found when the "
-		  "books are settled, not stopped");
-	say(list, "processes of other tenants that use the same libcuda pay the probes' cost on memory "
-		  "and information calls");
+	say(list,
+	    "a process that copies or rewrites libcuda to get around the probes is found when the "
+	    "books are settled, not stopped");
+	say(list,
+	    "processes of other tenants that use the same libcuda pay the probes' cost on memory "
+	    "and information calls");
 	if (!d->gpu->has_driver_limits)
 		say(list, "the driver keeps no limits of its own (it does from R615 on)");
 	return list;
@@ -176,7 +180,8 @@ static int add_offsets(const struct engine_offsets *o, void *userdata)
 static int add_refused_offsets(const struct engine_offsets *o, void *userdata)
 {
 	if (o->refused)
-		json_array_append_new(userdata, json_sprintf("%s:%u: %s", o->path, o->line, o->refused));
+		json_array_append_new(userdata,
+				      json_sprintf("%s:%u: %s", o->path, o->line, o->refused));
 	return 0;
 }
 
@@ -204,7 +209,8 @@ static json_t *problems_json(struct daemon *d, uid_t uid)
 
 	for (t = d->tenants.first; t; t = t->next) {
 		if (*t->problem && tenant_is_visible(t, uid))
-			json_array_append_new(list, json_sprintf("%s: %s", t->spec.name, t->problem));
+			json_array_append_new(list,
+					      json_sprintf("%s: %s", t->spec.name, t->problem));
 	}
 	return list;
 }
@@ -222,11 +228,11 @@ int method_daemon_doctor(struct daemon *d, const struct request *q, json_t **ret
 	for (i = 0; q->peer.uid == 0 && i < daemon_n_devices(d); i++)
 		add_unprotected(d, i, unprotected);
 	*ret = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s?}", "rung",
-			 d->engine ? engine_rung_name(engine_rung_now(d->engine)) : "none", "features",
-			 features_json(), "libraries", libraries, "offsets", offsets, "unprotected", unprotected, "guaranteed",
-			 guaranteed_json(d), "advisory", advisory_json(d), "refused_files",
-			 refused_files_json(d), "problems", problems_json(d, q->peer.uid), "devices",
-			 (int)daemon_n_devices(d), "no_devices",
-			 *d->gpu->reason ? d->gpu->reason : NULL);
+			 d->engine ? engine_rung_name(engine_rung_now(d->engine)) : "none",
+			 "features", features_json(), "libraries", libraries, "offsets", offsets,
+			 "unprotected", unprotected, "guaranteed", guaranteed_json(d), "advisory",
+			 advisory_json(d), "refused_files", refused_files_json(d), "problems",
+			 problems_json(d, q->peer.uid), "devices", (int)daemon_n_devices(d),
+			 "no_devices", *d->gpu->reason ? d->gpu->reason : NULL);
 	return 0;
 }

@@ -29,10 +29,8 @@ static const enum event_kind kind_of[AUDIT_EVENT_KINDS] = {
 };
 
 static const char *const reason_names[] = {
-	[AUDIT_REASON_NONE] = "none",
-	[AUDIT_REASON_MAX] = "memory.max",
-	[AUDIT_REASON_DEVICE] = "device-full",
-	[AUDIT_REASON_QUEUE] = "queue",
+	[AUDIT_REASON_NONE] = "none",	       [AUDIT_REASON_MAX] = "memory.max",
+	[AUDIT_REASON_DEVICE] = "device-full", [AUDIT_REASON_QUEUE] = "queue",
 	[AUDIT_REASON_COMPUTE] = "compute",
 };
 
@@ -47,8 +45,8 @@ static void add_reason(struct text *text, const struct audit_event *e, const str
 
 	switch (e->reason) {
 	case AUDIT_REASON_MAX:
-		text_addf(text, "; %s are left under memory.max of %s", size_print_short(e->left, left),
-			  t ? t->spec.name : "its tenant");
+		text_addf(text, "; %s are left under memory.max of %s",
+			  size_print_short(e->left, left), t ? t->spec.name : "its tenant");
 		break;
 	case AUDIT_REASON_DEVICE:
 		text_addf(text, "; the device has %s left", size_print_short(e->left, left));
@@ -110,7 +108,8 @@ static char *describe(const struct audit_event *e, const char *text, const struc
 	}
 	process_name(e->tgid, name);
 	if (e->kind == AUDIT_EVENT_THROTTLED) {
-		text_addf(&out, "launches of process %u (%s) are held to the share of device time of %s",
+		text_addf(&out,
+			  "launches of process %u (%s) are held to the share of device time of %s",
 			  e->tgid, name, t ? t->spec.name : "its tenant");
 		return text_take(&out);
 	}
@@ -131,9 +130,13 @@ static void keep(struct daemon *d, const struct audit_event *e, const char *libr
 {
 	const struct tenant *t = tenants_by_number(&d->tenants, e->tenant);
 	_cleanup_free_ char *text = describe(e, library, t);
-	struct event event = { .kind = kind_of[e->kind], .pid = e->tgid, .text = text,
-			       .uid = EVENT_NO_UID, .size = EVENT_NO_NUMBER,
-			       .left = EVENT_NO_NUMBER, .wait_ms = EVENT_NO_NUMBER };
+	struct event event = { .kind = kind_of[e->kind],
+			       .pid = e->tgid,
+			       .text = text,
+			       .uid = EVENT_NO_UID,
+			       .size = EVENT_NO_NUMBER,
+			       .left = EVENT_NO_NUMBER,
+			       .wait_ms = EVENT_NO_NUMBER };
 
 	if (has_size(e->kind)) {
 		event.size = e->size;

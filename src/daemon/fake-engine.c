@@ -91,7 +91,8 @@ int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_te
 	uint32_t i;
 
 	for (i = 1; i < LEDGER_TENANTS; i++) {
-		if (!fake_engine.tenants[i].in_use || strcmp(fake_engine.tenants[i].name, name) != 0)
+		if (!fake_engine.tenants[i].in_use ||
+		    strcmp(fake_engine.tenants[i].name, name) != 0)
 			continue;
 		*ret_tenant = i;
 		return 0;
@@ -121,8 +122,8 @@ int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned devic
 	return 0;
 }
 
-int engine_compute_samples(struct engine *engine, unsigned device, const struct engine_sample *samples,
-			   size_t n)
+int engine_compute_samples(struct engine *engine, unsigned device,
+			   const struct engine_sample *samples, size_t n)
 {
 	return 0;
 }

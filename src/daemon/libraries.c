@@ -17,8 +17,12 @@
 static const char *const names[] = { "libcuda.so.1", "libnvidia-ml.so.1" };
 
 static const char *const system_dirs[] = {
-	"/usr/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu/nvidia/current",
-	"/usr/lib64", "/usr/lib", "/usr/lib/wsl/lib", "/usr/local/cuda/compat",
+	"/usr/lib/x86_64-linux-gnu",
+	"/usr/lib/x86_64-linux-gnu/nvidia/current",
+	"/usr/lib64",
+	"/usr/lib",
+	"/usr/lib/wsl/lib",
+	"/usr/local/cuda/compat",
 };
 
 static void attach(struct engine *engine, const char *path)
@@ -81,7 +85,8 @@ void libraries_attach_for(struct engine *engine, pid_t pid)
 	if (file_read_at(AT_FDCWD, path, 1 << 20, &environ, &len) < 0)
 		return;
 	dirs = find_variable(environ, len, "LD_LIBRARY_PATH");
-	for (dir = dirs ? strtok_r(dirs, ":", &state) : NULL; dir; dir = strtok_r(NULL, ":", &state)) {
+	for (dir = dirs ? strtok_r(dirs, ":", &state) : NULL; dir;
+	     dir = strtok_r(NULL, ":", &state)) {
 		full = *dir == '/' ? strdup(dir) : str_format("/proc/%d/cwd/%s", pid, dir);
 		if (full)
 			attach_in(engine, full);

@@ -54,7 +54,7 @@ uint64_t daemon_now_us(void)
 	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
 }
 
-/* --- options ------------------------------------------------------------------------------------ */
+/* --- options --- */
 
 static void print_help(void)
 {
@@ -116,7 +116,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return read_values(o);
 }
 
-/* --- the loop's sources ------------------------------------------------------------------------- */
+/* --- the loop's sources --- */
 
 static int on_api(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 {
@@ -224,13 +224,14 @@ static int on_offsets_change(sd_event_source *s, const struct inotify_event *eve
 
 	if (d->reload_offsets)
 		return 0;
-	return sd_event_add_time_relative(d->loop, &d->reload_offsets, CLOCK_MONOTONIC, RELOAD_AFTER_US, 0,
-					  on_offsets_time, d);
+	return sd_event_add_time_relative(d->loop, &d->reload_offsets, CLOCK_MONOTONIC,
+					  RELOAD_AFTER_US, 0, on_offsets_time, d);
 }
 
 static int add_sources(struct daemon *d)
 {
-	const uint32_t changes = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR;
+	const uint32_t changes =
+		IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ONLYDIR;
 	int r;
 
 	r = sd_event_add_io(d->loop, NULL, api_server_fd(d->api), EPOLLIN, on_api, d);
@@ -254,22 +255,25 @@ static int add_sources(struct daemon *d)
 		r = sd_event_add_inotify(d->loop, NULL, d->tenants.files.dir, changes,
 					 on_config_change, d);
 	if (r >= 0 && d->engine)
-		r = sd_event_add_inotify(d->loop, NULL, d->offsets_dir, changes, on_offsets_change, d);
+		r = sd_event_add_inotify(d->loop, NULL, d->offsets_dir, changes, on_offsets_change,
+					 d);
 	return r < 0 ? log_err(r, "cannot watch what is to be watched") : 0;
 }
 
-/* --- opening and closing ------------------------------------------------------------------------ */
+/* --- opening and closing --- */
 
 static const char *why_no_engine(int r)
 {
 	switch (r) {
 	case -EPERM:
 	case -EACCES:
-		return "the daemon lacks CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE or CAP_SYS_ADMIN here";
+		return "the daemon lacks CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE or CAP_SYS_ADMIN "
+		       "here";
 	case -EOPNOTSUPP:
 		return "this kernel runs none of the rungs that were asked for";
 	case -EPROTO:
-		return "the books in the state folder are of another version; cotenantd --remove takes "
+		return "the books in the state folder are of another version; cotenantd --remove "
+		       "takes "
 		       "them away";
 	default:
 		return strerrordesc_np(-r);
@@ -290,7 +294,8 @@ static int open_engine(struct daemon *d, const struct options *o)
 	int r;
 
 	if (d->gpu->cuda_version > 0)
-		snprintf(cuda, sizeof(cuda), "%d.%d", d->gpu->cuda_version / 1000, d->gpu->cuda_version % 1000 / 10);
+		snprintf(cuda, sizeof(cuda), "%d.%d", d->gpu->cuda_version / 1000,
+			 d->gpu->cuda_version % 1000 / 10);
 	d->offsets_dir = str_format("%s/offsets.d", o->values[OPTION_CONFIG_DIR]);
 	if (!dir || !d->offsets_dir)
 		return -ENOMEM;
@@ -352,8 +357,11 @@ static int open_api(struct daemon *d, const struct options *o)
 	if (r == 0)
 		r = api_server_new(o->values[OPTION_SOCKET], daemon_handle, d, &d->api);
 	if (r == -EADDRINUSE)
-		return log_err(r, "another cotenantd listens on %s; give this one --socket, --state-dir "
-				  "and --config-dir of its own", o->values[OPTION_SOCKET]);
+		return log_err(
+			r,
+			"another cotenantd listens on %s; give this one --socket, --state-dir "
+			"and --config-dir of its own",
+			o->values[OPTION_SOCKET]);
 	return r < 0 ? log_err(r, "cannot listen on %s", o->values[OPTION_SOCKET]) : 0;
 }
 
@@ -377,7 +385,8 @@ static void note_start(struct daemon *d)
 {
 	unsigned i;
 
-	tenants_note(&d->tenants, EVENT_STARTED, NULL, "cotenantd %s started, rung %s", DAEMON_VERSION,
+	tenants_note(&d->tenants, EVENT_STARTED, NULL, "cotenantd %s started, rung %s",
+		     DAEMON_VERSION,
 		     d->engine ? engine_rung_name(engine_rung_now(d->engine)) : "none");
 	if (!d->engine)
 		tenants_note(&d->tenants, EVENT_NOT_ENFORCED, NULL, "limits are not enforced: %s",

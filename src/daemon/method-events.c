@@ -65,7 +65,8 @@ void method_events_list(struct daemon *d, struct api_call *call)
 	struct waiter *w;
 
 	if (text && duration_parse(text, &wait_ms) < 0) {
-		api_fail(&error, API_E_BAD_REQUEST, "wait: '%.60s' is not a time such as 30s", text);
+		api_fail(&error, API_E_BAD_REQUEST, "wait: '%.60s' is not a time such as 30s",
+			 text);
 		api_call_refuse(call, &error);
 		return;
 	}
@@ -105,8 +106,8 @@ int method_events_explain(struct daemon *d, const struct request *q, json_t **re
 	json_t *event;
 
 	if (event_log_get(d->events, id, q->peer.uid, &event) < 0) {
-		api_fail(q->error, API_E_NOT_FOUND, "there is no event %llu%s", (unsigned long long)id,
-			 q->peer.uid ? " of yours" : "");
+		api_fail(q->error, API_E_NOT_FOUND, "there is no event %llu%s",
+			 (unsigned long long)id, q->peer.uid ? " of yours" : "");
 		return api_hint(q->error, "`cotenant events` shows them with their numbers");
 	}
 	name = json_string_value(json_object_get(event, "tenant"));

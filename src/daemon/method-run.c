@@ -34,13 +34,15 @@ static int choose_name(struct daemon *d, const struct request *q, pid_t pid,
 	char *p;
 
 	if (name && strchr(name, '@'))
-		return api_fail(q->error, API_E_BAD_REQUEST,
-				"a name with '@' is that of a user under a template: choose another");
+		return api_fail(
+			q->error, API_E_BAD_REQUEST,
+			"a name with '@' is that of a user under a template: choose another");
 	if (name) {
 		str_copy(ret, TENANT_NAME_SIZE, name);
 	} else {
 		command = command && strrchr(command, '/') ? strrchr(command, '/') + 1 : command;
-		snprintf(ret, TENANT_NAME_SIZE, "%.40s-%d", command && *command ? command : "run", pid);
+		snprintf(ret, TENANT_NAME_SIZE, "%.40s-%d", command && *command ? command : "run",
+			 pid);
 		for (p = ret; *p; p++) {
 			if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
 				*p = '-';
@@ -65,14 +67,15 @@ static int check_room(struct daemon *d, const struct request *q)
 	for (t = d->tenants.first; t; t = t->next)
 		n += t->origin == TENANT_OF_RUN && t->uid == q->peer.uid;
 	if (q->peer.uid != 0 && n >= MAX_RUNS_OF_USER)
-		return api_fail(q->error, API_E_FORBIDDEN, "you have %u commands running as tenants already",
-				n);
+		return api_fail(q->error, API_E_FORBIDDEN,
+				"you have %u commands running as tenants already", n);
 	return 0;
 }
 
 static int enter_cgroup(pid_t pid, const char *name, char **ret_path)
 {
-	_cleanup_free_ char *folder = str_format("cotenant-%s", name);
+	/* Another daemon of this host may have a tenant of the same name. */
+	_cleanup_free_ char *folder = str_format("cotenant-%s-%d", name, pid);
 
 	if (!folder)
 		return -ENOMEM;
@@ -110,17 +113,19 @@ static json_t *begin_reply(struct daemon *d, const struct tenant *t, const char 
 	if (no_cgroup)
 		json_array_append_new(
 			warnings,
-			json_sprintf("no cgroup of its own (%s): the tenant is the process and what "
-				     "it starts",
-				     no_cgroup));
-	return json_pack("{s:o, s:o, s:b}", "tenant", tenant_json_alone(d, t), "warnings",
-			 warnings, "own_cgroup", !no_cgroup);
+			json_sprintf(
+				"no cgroup of its own (%s): the tenant is the process and what "
+				"it starts",
+				no_cgroup));
+	return json_pack("{s:o, s:o, s:b}", "tenant", tenant_json_alone(d, t), "warnings", warnings,
+			 "own_cgroup", !no_cgroup);
 }
 
 int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
 {
 	_cleanup_(tenant_spec_done) struct tenant_spec spec = {
-		.owner = q->peer.uid, .match.kind = SELECT_DEFAULT,
+		.owner = q->peer.uid,
+		.match.kind = SELECT_DEFAULT,
 	};
 	pid_t pid = api_arg_uint(q->args, "pid", 0);
 	const char *no_cgroup;
@@ -128,8 +133,9 @@ int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
 	struct tenant *t;
 	int r;
 
-	if (check_process(q, pid) < 0 || check_room(d, q) < 0 || choose_name(d, q, pid, spec.name) < 0 ||
-	    change_limits(d, q, &spec.limits) < 0 || change_check_nested(d, q, &spec.limits) < 0)
+	if (check_process(q, pid) < 0 || check_room(d, q) < 0 ||
+	    choose_name(d, q, pid, spec.name) < 0 || change_limits(d, q, &spec.limits) < 0 ||
+	    change_check_nested(d, q, &spec.limits) < 0)
 		return -EINVAL;
 	tenants_meet(&d->tenants, q->peer.uid);
 	no_cgroup = choose_match(pid, &spec);

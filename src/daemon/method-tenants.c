@@ -47,8 +47,10 @@ static int write_failed(const struct request *q, const struct config *config, in
 			const struct ini_error *error)
 {
 	if (r == -EINVAL)
-		return api_fail(q->error, API_E_CONFLICT, "the file in %s that holds it is refused: "
-				"line %u: %s", config->dir, error->line, error->reason);
+		return api_fail(q->error, API_E_CONFLICT,
+				"the file in %s that holds it is refused: "
+				"line %u: %s",
+				config->dir, error->line, error->reason);
 	return api_fail(q->error, API_E_FAULT, "cannot write in %s: %s", config->dir,
 			strerrordesc_np(-r));
 }
@@ -121,7 +123,8 @@ static int complete_pid(const struct request *q, struct tenant_spec *spec)
 	if (spec->match.kind != SELECT_PID)
 		return 0;
 	if (!process_is(spec->match.pid, spec->match.start_time))
-		return api_fail(q->error, API_E_NOT_FOUND, "there is no process %d", spec->match.pid);
+		return api_fail(q->error, API_E_NOT_FOUND, "there is no process %d",
+				spec->match.pid);
 	process_start_time(spec->match.pid, &spec->match.start_time);
 	process_uid(spec->match.pid, &spec->owner);
 	return 0;
@@ -137,7 +140,8 @@ static int new_name(struct daemon *d, const struct request *q, struct tenant_spe
 		if (!tenants_find(&d->tenants, name))
 			return 0;
 		api_fail(q->error, API_E_CONFLICT, "there is a tenant '%s' already", name);
-		return api_hint(q->error, "choose another name, or change that one without a match");
+		return api_hint(q->error,
+				"choose another name, or change that one without a match");
 	}
 	name_from_match(&spec->match, spec->name);
 	if (!tenants_find(&d->tenants, spec->name))
@@ -170,7 +174,8 @@ static int make_tenant(struct daemon *d, const struct request *q, struct selecto
 		return -EINVAL;
 	same = config_find_match(config_for(d, &spec), &spec.match);
 	if (same)
-		return api_fail(q->error, API_E_CONFLICT, "that is tenant '%s' already", same->name);
+		return api_fail(q->error, API_E_CONFLICT, "that is tenant '%s' already",
+				same->name);
 	if (store(d, q, config_for(d, &spec), &spec) < 0)
 		return -EINVAL;
 	return reply_changed(d, q, spec.name, EVENT_TENANT_NEW, ret);
@@ -183,9 +188,12 @@ static int change_by_root(struct daemon *d, const struct request *q, const struc
 	struct config *config = t->origin == TENANT_OF_RUN ? &d->tenants.runs : &d->tenants.files;
 
 	if (t->origin == TENANT_OF_TEMPLATE) {
-		api_fail(q->error, API_E_CONFLICT, "%s has the limits of %s", t->spec.name, t->template);
-		return api_hint(q->error, "set those of %s, or give the user his own: "
-				"cotenant set --user %s ...", t->template, t->spec.match.name);
+		api_fail(q->error, API_E_CONFLICT, "%s has the limits of %s", t->spec.name,
+			 t->template);
+		return api_hint(q->error,
+				"set those of %s, or give the user his own: "
+				"cotenant set --user %s ...",
+				t->template, t->spec.match.name);
 	}
 	if (tenant_spec_copy(&t->spec, &spec) < 0)
 		return api_fail(q->error, API_E_FAULT, "out of memory");
@@ -209,7 +217,8 @@ static int change_own_run(struct daemon *d, const struct request *q, const struc
 }
 
 /* What root gave him, he may lower; root's numbers stay as they are beside it. */
-static int lower_own(struct daemon *d, const struct request *q, const struct tenant *t, json_t **ret)
+static int lower_own(struct daemon *d, const struct request *q, const struct tenant *t,
+		     json_t **ret)
 {
 	_cleanup_(tenant_spec_done) struct tenant_spec spec = {};
 
@@ -256,7 +265,8 @@ int method_tenants_set(struct daemon *d, const struct request *q, json_t **ret)
 
 	if (!json_object_get(q->args, "match")) {
 		if (!json_object_get(q->args, "tenant"))
-			return api_fail(q->error, API_E_BAD_REQUEST, "say which: a tenant or a match");
+			return api_fail(q->error, API_E_BAD_REQUEST,
+					"say which: a tenant or a match");
 		return request_tenant(d, q, &t) < 0 ? -EINVAL : change_tenant(d, q, t, ret);
 	}
 	if (parse_match(q, &match) < 0)
@@ -311,8 +321,8 @@ static json_t *adopted_json(struct daemon *d, const struct tenant *t)
 			if (!is_of(d, t, running[i].pid))
 				continue;
 			json_array_append_new(
-				list, json_pack("{s:i, s:i, s:o}", "pid", (int)running[i].pid, "gpu",
-						(int)device, "bytes",
+				list, json_pack("{s:i, s:i, s:o}", "pid", (int)running[i].pid,
+						"gpu", (int)device, "bytes",
 						running[i].used_bytes == GPU_UNKNOWN
 							? json_null()
 							: json_integer(running[i].used_bytes)));
@@ -331,8 +341,9 @@ int method_tenants_adopt(struct daemon *d, const struct request *q, json_t **ret
 	if (parse_match(q, &match) < 0)
 		return -EINVAL;
 	if (match.kind == SELECT_GROUP || match.kind == SELECT_DEFAULT)
-		return api_fail(q->error, API_E_BAD_REQUEST,
-				"adopt a process, a user or a cgroup; for others, `cotenant set` does it");
+		return api_fail(
+			q->error, API_E_BAD_REQUEST,
+			"adopt a process, a user or a cgroup; for others, `cotenant set` does it");
 	t = find_by_match(d, q, &match);
 	r = t ? change_by_root(d, q, t, ret) : make_tenant(d, q, &match, ret);
 	if (r < 0)
@@ -363,7 +374,8 @@ int method_tenants_release(struct daemon *d, const struct request *q, json_t **r
 		return api_hint(q->error, "release %s to end both", t->template);
 	}
 	if (t->origin == TENANT_OF_FILE && q->peer.uid != 0)
-		return api_fail(q->error, API_E_FORBIDDEN, "only root may release %s", t->spec.name);
+		return api_fail(q->error, API_E_FORBIDDEN, "only root may release %s",
+				t->spec.name);
 	str_copy(name, sizeof(name), t->spec.name);
 	config = t->origin == TENANT_OF_RUN ? &d->tenants.runs : &d->tenants.files;
 	r = config_remove_tenant(config, name, &error);

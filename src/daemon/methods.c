@@ -93,8 +93,8 @@ int method_daemon_version(struct daemon *d, const struct request *q, json_t **re
 	*ret = json_pack("{s:s, s:i, s:s, s:f, s:s, s:i}", "version", DAEMON_VERSION, "pid",
 			 (int)getpid(), "rung",
 			 d->engine ? engine_rung_name(engine_rung_now(d->engine)) : "none",
-			 "started", d->started_us / 1e6, "driver", d->gpu->driver_version,
-			 "cuda", d->gpu->cuda_version);
+			 "started", d->started_us / 1e6, "driver", d->gpu->driver_version, "cuda",
+			 d->gpu->cuda_version);
 	return 0;
 }
 
@@ -114,11 +114,10 @@ int method_daemon_reload(struct daemon *d, const struct request *q, json_t **ret
 	daemon_devices_apply(d);
 	for (i = 0; i < files->n_files; i++) {
 		if (files->files[i].refused)
-			json_array_append_new(refused,
-					      json_pack("{s:s, s:i, s:s}", "file",
-							files->files[i].path, "line",
-							(int)files->files[i].error.line, "reason",
-							files->files[i].error.reason));
+			json_array_append_new(
+				refused, json_pack("{s:s, s:i, s:s}", "file", files->files[i].path,
+						   "line", (int)files->files[i].error.line,
+						   "reason", files->files[i].error.reason));
 	}
 	*ret = json_pack("{s:i, s:o}", "files", (int)files->n_files, "refused", refused);
 	return 0;
@@ -139,9 +138,10 @@ static json_t *device_json(struct daemon *d, unsigned i)
 	bool booked = d->engine && engine_book(d->engine, 0, i, &all) == 0;
 	bool measured = d->gpu->ops->utilization(d->gpu, i, &percent) == 0;
 
-	return json_pack("{s:i, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "gpu", (int)i, "UUID",
-			 g->uuid, "name", g->name, "memory.total", (json_int_t)g->total_bytes,
-			 "memory.reserve", (json_int_t)daemon_reserve(d, i), "memory.used",
+	return json_pack("{s:i, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "gpu", (int)i,
+			 "UUID", g->uuid, "name", g->name, "memory.total",
+			 (json_int_t)g->total_bytes, "memory.reserve",
+			 (json_int_t)daemon_reserve(d, i), "memory.used",
 			 known_or_null(asked, m.used_bytes), "memory.free",
 			 known_or_null(asked, m.free_bytes), "memory.charged",
 			 known_or_null(booked, all.current), "memory.unowned",

@@ -57,7 +57,8 @@ static void device_lines(struct page *page, struct daemon *d, unsigned i)
 		add_device(page, METRIC_DEVICE_CHARGED, d, i, all.current);
 }
 
-static void tenant_device_lines(struct page *page, struct daemon *d, const struct tenant *t, unsigned i)
+static void tenant_device_lines(struct page *page, struct daemon *d, const struct tenant *t,
+				unsigned i)
 {
 	struct device_limits limits;
 	struct ledger book;
@@ -83,7 +84,8 @@ static void tenant_lines(struct page *page, struct daemon *d, const struct tenan
 		tenant_device_lines(page, d, t, i);
 	if (t->last_active_us)
 		text_addf(&page->lines[METRIC_TENANT_ACTIVE], "%s{tenant=\"%s\"} %.3f\n",
-			  metrics[METRIC_TENANT_ACTIVE].name, t->spec.name, t->last_active_us / 1e6);
+			  metrics[METRIC_TENANT_ACTIVE].name, t->spec.name,
+			  t->last_active_us / 1e6);
 }
 
 static void event_lines(struct page *page, struct daemon *d)
@@ -105,8 +107,8 @@ static char *print_page(struct page *page)
 		if (page->lines[m].failed)
 			out.failed = true;
 		if (page->lines[m].len > 0)
-			text_addf(&out, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help,
-				  metrics[m].name, metrics[m].type);
+			text_addf(&out, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name,
+				  metrics[m].help, metrics[m].name, metrics[m].type);
 		if (page->lines[m].len > 0)
 			text_addn(&out, page->lines[m].data, page->lines[m].len);
 		text_done(&page->lines[m]);

@@ -121,15 +121,19 @@ static int is_pid(const struct audit_process *p, void *userdata)
 
 static void note_adopted(struct daemon *d, pid_t pid, unsigned device, uint64_t bytes)
 {
-	struct event event = { .kind = EVENT_ADOPTED, .uid = EVENT_NO_UID, .pid = pid,
-			       .gpu = d->gpu->devices[device].uuid, .size = bytes,
-			       .left = EVENT_NO_NUMBER, .wait_ms = EVENT_NO_NUMBER };
+	struct event event = { .kind = EVENT_ADOPTED,
+			       .uid = EVENT_NO_UID,
+			       .pid = pid,
+			       .gpu = d->gpu->devices[device].uuid,
+			       .size = bytes,
+			       .left = EVENT_NO_NUMBER,
+			       .wait_ms = EVENT_NO_NUMBER };
 	char name[PROCESS_NAME_SIZE], text[200], size[QUANTITY_TEXT];
 
 	process_name(pid, name);
 	process_uid(pid, &event.uid);
-	snprintf(text, sizeof(text), "process %d (%s) was running already; its %s are charged now", pid,
-		 name, size_print_short(bytes, size));
+	snprintf(text, sizeof(text), "process %d (%s) was running already; its %s are charged now",
+		 pid, name, size_print_short(bytes, size));
 	event.text = text;
 	event_log_add(d->events, &event, NULL);
 }
@@ -144,8 +148,7 @@ static bool adopt(struct daemon *d, const struct gpu_process *p, unsigned device
 		return false;
 	if (process_uid(p->pid, &uid) == 0)
 		tenants_meet(&d->tenants, uid);
-	if (engine_adopt(d->engine, p->pid) != 0 ||
-	    !engine_each_process(d->engine, is_pid, &pid))
+	if (engine_adopt(d->engine, p->pid) != 0 || !engine_each_process(d->engine, is_pid, &pid))
 		return false;
 	note_adopted(d, p->pid, device, p->used_bytes);
 	return true;

@@ -22,10 +22,10 @@ static json_t *limits_json(const struct limits *limits)
 	for (i = 0; i < limits->n_settings; i++) {
 		key = limit_key_print(&limits->settings[i]);
 		if (key)
-			json_object_set_new(object, key,
-					    json_string(limit_value_print(limits->settings[i].id,
-									  &limits->settings[i].value,
-									  buf)));
+			json_object_set_new(
+				object, key,
+				json_string(limit_value_print(limits->settings[i].id,
+							      &limits->settings[i].value, buf)));
 		free(key);
 	}
 	return object;
@@ -74,8 +74,8 @@ static json_t *process_json(const struct audit_process *p)
 		use += p->use[i];
 		overhead += p->overhead[i];
 	}
-	return json_pack("{s:i, s:s, s:s, s:I, s:I}", "pid", (int)audit_process_tgid(p), "command", name, "user",
-			 user, "memory.allocated", (json_int_t)use, "memory.overhead",
+	return json_pack("{s:i, s:s, s:s, s:I, s:I}", "pid", (int)audit_process_tgid(p), "command",
+			 name, "user", user, "memory.allocated", (json_int_t)use, "memory.overhead",
 			 (json_int_t)overhead);
 }
 
@@ -126,25 +126,25 @@ static json_t *device_json(struct daemon *d, const struct tenant *t, unsigned de
 	json_t *o;
 
 	tenant_limits(&d->tenants, t, device, &limits);
-	o = json_pack("{s:i, s:s, s:o, s:I, s:i, s:f}", "gpu", device, "UUID", g->uuid, "memory.max",
-		      number_or_null(limits.memory_max), "memory.low",
+	o = json_pack("{s:i, s:s, s:o, s:I, s:i, s:f}", "gpu", device, "UUID", g->uuid,
+		      "memory.max", number_or_null(limits.memory_max), "memory.low",
 		      (json_int_t)limits.memory_low, "compute.weight", limits.compute_weight,
 		      "compute.max", limits.compute_max_permille / 10.0);
 	json_object_set_new(o, "compute.stat", compute_stat_json(d, t, device));
 	if (!d->engine || !t->number || engine_book(d->engine, t->number, device, &book) != 0) {
 		json_object_update_new(o, json_pack("{s:n, s:n, s:n, s:n, s:n, s:n, s:n}",
 						    "memory.current", "memory.peak",
-						    "memory.allocated", "memory.overhead", "refused",
-						    "held", "waiting"));
+						    "memory.allocated", "memory.overhead",
+						    "refused", "held", "waiting"));
 		return o;
 	}
 	json_object_update_new(
-		o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "memory.current",
-			     (json_int_t)book.current, "memory.peak", (json_int_t)book.peak,
-			     "memory.allocated", (json_int_t)sums->use[device], "memory.overhead",
-			     (json_int_t)sums->overhead[device], "refused",
-			     (json_int_t)book.n_refused, "held", (json_int_t)book.n_held, "waiting",
-			     (json_int_t)book.n_queued));
+		o,
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "memory.current",
+			  (json_int_t)book.current, "memory.peak", (json_int_t)book.peak,
+			  "memory.allocated", (json_int_t)sums->use[device], "memory.overhead",
+			  (json_int_t)sums->overhead[device], "refused", (json_int_t)book.n_refused,
+			  "held", (json_int_t)book.n_held, "waiting", (json_int_t)book.n_queued));
 	return o;
 }
 
@@ -166,13 +166,15 @@ static json_t *held_json(struct daemon *d, const struct audit_slot *slot)
 		      (int)slot->tgid, "tid", (int)slot->tid, "call", engine_row_name(slot->row),
 		      "size", (json_int_t)slot->size, "since_ms",
 		      (json_int_t)(now > slot->begin_ns ? (now - slot->begin_ns) / 1000000 : 0));
-	json_object_set_new(o, "gpu", slot->device < daemon_n_devices(d) ? json_integer(slot->device)
-									 : json_null());
-	json_object_set_new(o, "for", slot->reason == AUDIT_REASON_DEVICE ? json_string("device memory")
-				      : slot->reason == AUDIT_REASON_COMPUTE
-					      ? json_string("its share of device time")
-				      : by ? json_sprintf("memory.max of %s", by->spec.name)
-					   : json_string("its turn"));
+	json_object_set_new(o, "gpu",
+			    slot->device < daemon_n_devices(d) ? json_integer(slot->device)
+							       : json_null());
+	json_object_set_new(o, "for",
+			    slot->reason == AUDIT_REASON_DEVICE ? json_string("device memory")
+			    : slot->reason == AUDIT_REASON_COMPUTE
+				    ? json_string("its share of device time")
+			    : by ? json_sprintf("memory.max of %s", by->spec.name)
+				 : json_string("its turn"));
 	return o;
 }
 

@@ -120,8 +120,11 @@ void tenant_limits(const struct tenants *tenants, const struct tenant *tenant, u
 void tenants_note(struct tenants *tenants, enum event_kind kind, const struct tenant *tenant,
 		  const char *fmt, ...)
 {
-	struct event event = { .kind = kind, .uid = EVENT_NO_UID, .size = EVENT_NO_NUMBER,
-			       .left = EVENT_NO_NUMBER, .wait_ms = EVENT_NO_NUMBER };
+	struct event event = { .kind = kind,
+			       .uid = EVENT_NO_UID,
+			       .size = EVENT_NO_NUMBER,
+			       .left = EVENT_NO_NUMBER,
+			       .wait_ms = EVENT_NO_NUMBER };
 	char text[512];
 	va_list ap;
 
@@ -136,7 +139,7 @@ void tenants_note(struct tenants *tenants, enum event_kind kind, const struct te
 	event_log_add(tenants->events, &event, NULL);
 }
 
-/* --- the engine --------------------------------------------------------------------------------- */
+/* --- the engine --- */
 
 static uint64_t to_ns(uint64_t ms)
 {
@@ -169,10 +172,9 @@ static int engine_apply_limits(struct tenants *tenants, const struct tenant *t)
 	}
 	if (t->spec.match.kind == SELECT_DEFAULT)
 		limits.wait_max_ms = MAX(limits.wait_max_ms, (uint64_t)TEMPLATE_WAIT_MS);
-	return engine_tenant_waits(tenants->engine, t->number, to_ns(limits.wait_max_ms),
-				   to_ns(limits.wait_low_ms),
-				   limits.on_failure == ON_FAILURE_ALLOW ? AUDIT_FAILURE_ALLOW
-									 : AUDIT_FAILURE_KILL);
+	return engine_tenant_waits(
+		tenants->engine, t->number, to_ns(limits.wait_max_ms), to_ns(limits.wait_low_ms),
+		limits.on_failure == ON_FAILURE_ALLOW ? AUDIT_FAILURE_ALLOW : AUDIT_FAILURE_KILL);
 }
 
 /*
@@ -249,7 +251,8 @@ static void bind_now(struct tenants *tenants, struct tenant *t)
 		return;
 	unbind(tenants, t);
 	if (engine_bind(tenants->engine, t->number, kind, id) != 0) {
-		snprintf(t->problem, sizeof(t->problem), "the engine has no room for one more binding");
+		snprintf(t->problem, sizeof(t->problem),
+			 "the engine has no room for one more binding");
 		return;
 	}
 	t->bound = true;
@@ -306,7 +309,7 @@ static void remove_strays(struct tenants *tenants)
 	}
 }
 
-/* --- what is wanted ----------------------------------------------------------------------------- */
+/* --- what is wanted --- */
 
 static uid_t owner_of(const struct tenant_spec *spec)
 {
@@ -436,7 +439,8 @@ static int want_member(struct tenants *tenants, uid_t uid)
 	selector_done(&spec.match);
 	spec.match = (struct selector){ .kind = SELECT_USER, .name = strdup(user) };
 	str_copy(spec.name, sizeof(spec.name), name);
-	r = spec.match.name ? want(tenants, &spec, TENANT_OF_TEMPLATE, template->spec.name) : -ENOMEM;
+	r = spec.match.name ? want(tenants, &spec, TENANT_OF_TEMPLATE, template->spec.name)
+			    : -ENOMEM;
 	tenant_spec_done(&spec);
 	return r < 0 ? r : 1;
 }
@@ -499,7 +503,8 @@ static void sweep(struct tenants *tenants)
 		}
 		*p = t->next;
 		engine_forget(tenants, t);
-		tenants_note(tenants, EVENT_TENANT_GONE, t, "%s is no tenant any more", t->spec.name);
+		tenants_note(tenants, EVENT_TENANT_GONE, t, "%s is no tenant any more",
+			     t->spec.name);
 		tenant_free(t);
 	}
 }
@@ -551,7 +556,8 @@ static void note_refused(struct tenants *tenants, const struct config *config)
 		f = &config->files[i];
 		if (!f->news)
 			continue;
-		log_warn(0, "%s:%u: %s; the file is refused", f->path, f->error.line, f->error.reason);
+		log_warn(0, "%s:%u: %s; the file is refused", f->path, f->error.line,
+			 f->error.reason);
 		tenants_note(tenants, EVENT_FILE_REFUSED, NULL, "%s:%u: %s", f->path, f->error.line,
 			     f->error.reason);
 	}

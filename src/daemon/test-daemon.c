@@ -92,7 +92,8 @@ static bool file_has(const char *name, const char *text)
 
 static void daemon_start(struct daemon *d, const char *nvml)
 {
-	_cleanup_free_ char *conf = str_format("%s/conf", dir), *state = str_format("%s/state", dir);
+	_cleanup_free_ char *conf = str_format("%s/conf", dir),
+			    *state = str_format("%s/state", dir);
 	_cleanup_free_ char *files = str_format("%s/conf/tenants.d", dir);
 
 	memset(d, 0, sizeof(*d));
@@ -119,27 +120,31 @@ static void daemon_stop(struct daemon *d)
 static void test_setting(struct daemon *d)
 {
 	check(!fake_engine.watching, "nothing is watched where there is no tenant");
-	check(ask(d, method_tenants_set, 0, "{'match': 'user:nobody', 'limits': {'memory.max': '50%'}}") &&
+	check(ask(d, method_tenants_set, 0,
+		  "{'match': 'user:nobody', 'limits': {'memory.max': '50%'}}") &&
 		      has_max(d, "nobody", 0, 40 * GIB) &&
 		      is_bound(d, "nobody", ENGINE_BIND_UID, NOBODY) && fake_engine.watching,
 	      "set: a new tenant with half of each device");
 	check(file_has("nobody.ini", "memory.max = 50%"), "set: is kept as it was written");
-	check(ask(d, method_tenants_set, 0, "{'tenant': 'nobody', 'limits': {'memory.max@1': '4G', "
-					    "'memory.wait': '5s'}}") &&
+	check(ask(d, method_tenants_set, 0,
+		  "{'tenant': 'nobody', 'limits': {'memory.max@1': '4G', "
+		  "'memory.wait': '5s'}}") &&
 		      has_max(d, "nobody", 0, 40 * GIB) && has_max(d, "nobody", 1, 4 * GIB) &&
 		      file_has("nobody.ini", "memory.max@GPU-00000001-"),
 	      "set: a device by its index, kept by its UUID");
-	check(fake_engine.tenants[tenants_find(&d->tenants, "nobody")->number].wait_max_ns == 5000000000,
+	check(fake_engine.tenants[tenants_find(&d->tenants, "nobody")->number].wait_max_ns ==
+		      5000000000,
 	      "set: memory.wait reaches the engine");
 	check(ask(d, method_tenants_set, 0, "{'tenant': 'nobody', 'gpu': ['1']}") &&
 		      has_max(d, "nobody", 0, 0) && has_max(d, "nobody", 1, 4 * GIB),
 	      "set: a device that is not named has memory.max 0");
-	check(ask(d, method_tenants_set, 0, "{'tenant': 'nobody', 'gpu': [], "
-					    "'limits': {'memory.max@1': null}}") &&
+	check(ask(d, method_tenants_set, 0,
+		  "{'tenant': 'nobody', 'gpu': [], "
+		  "'limits': {'memory.max@1': null}}") &&
 		      has_max(d, "nobody", 1, 40 * GIB),
 	      "set: null takes a limit away");
-	check(refused(d, method_tenants_set, 0, "{'tenant': 'nobody', 'limits': {'memory.mx': '1G'}}",
-		      400, "memory.mx") &&
+	check(refused(d, method_tenants_set, 0,
+		      "{'tenant': 'nobody', 'limits': {'memory.mx': '1G'}}", 400, "memory.mx") &&
 		      refused(d, method_tenants_set, 0,
 			      "{'tenant': 'nobody', 'limits': {'memory.max@7': '1G'}}", 404, "7") &&
 		      refused(d, method_tenants_set, 0, "{'match': 'nobody'}", 400, "nobody") &&
@@ -154,8 +159,9 @@ static void test_users(struct daemon *d)
 {
 	ask(d, method_tenants_set, 0, "{'tenant': 'nobody', 'limits': {'memory.max': '8G'}}");
 	ask(d, method_tenants_set, 0, "{'match': 'cgroup:/x', 'tenant': 'x', 'limits': {}}");
-	check(ask(d, method_tenants_set, NOBODY, "{'match': 'user:nobody', 'limits': "
-						 "{'memory.max': '2G'}}") &&
+	check(ask(d, method_tenants_set, NOBODY,
+		  "{'match': 'user:nobody', 'limits': "
+		  "{'memory.max': '2G'}}") &&
 		      has_max(d, "nobody", 0, 2 * GIB) && file_has("nobody.ini", "memory.max = 8G"),
 	      "a user lowers his limit; root's number stays beside it");
 	check(refused(d, method_tenants_set, NOBODY,
@@ -164,7 +170,8 @@ static void test_users(struct daemon *d)
 	check(refused(d, method_tenants_set, NOBODY,
 		      "{'tenant': 'nobody', 'limits': {'memory.low': '1G'}}", 403, "memory.low"),
 	      "a user cannot give himself a guarantee");
-	check(ask(d, method_tenants_set, NOBODY, "{'tenant': 'nobody', 'limits': {'memory.max': null}}") &&
+	check(ask(d, method_tenants_set, NOBODY,
+		  "{'tenant': 'nobody', 'limits': {'memory.max': null}}") &&
 		      has_max(d, "nobody", 0, 8 * GIB),
 	      "a user takes back what he took off");
 	check(refused(d, method_tenants_show, NOBODY, "{'tenant': 'x'}", 404, "x"),
@@ -177,7 +184,8 @@ static void test_users(struct daemon *d)
 	      "a cgroup that is not there is a problem that is shown");
 	ask(d, method_tenants_release, 0, "{'tenant': 'x'}");
 	ask(d, method_tenants_release, 0, "{'tenant': 'nobody'}");
-	check(!d->tenants.first && !fake_engine.watching, "release: nobody is left, nothing is watched");
+	check(!d->tenants.first && !fake_engine.watching,
+	      "release: nobody is left, nothing is watched");
 }
 
 static void test_templates(struct daemon *d)
@@ -190,9 +198,11 @@ static void test_templates(struct daemon *d)
 		      has_max(d, "nobody@everyone", 0, 4 * GIB),
 	      "default: a user who is seen gets a tenant of his own, once");
 	ask(d, method_tenants_set, 0, "{'tenant': 'everyone', 'limits': {'memory.max': '5G'}}");
-	check(has_max(d, "nobody@everyone", 0, 5 * GIB), "default: a change reaches those who have it");
+	check(has_max(d, "nobody@everyone", 0, 5 * GIB),
+	      "default: a change reaches those who have it");
 	ask(d, method_tenants_set, 0, "{'match': 'group:nogroup', 'limits': {'memory.max': '6G'}}");
-	check(!tenants_find(&d->tenants, "nobody@everyone") && has_max(d, "nobody@nogroup", 0, 6 * GIB),
+	check(!tenants_find(&d->tenants, "nobody@everyone") &&
+		      has_max(d, "nobody@nogroup", 0, 6 * GIB),
 	      "group: its members have its limits, before the default's");
 	check(refused(d, method_tenants_set, 0, "{'tenant': 'nobody@nogroup', 'limits': {}}", 409,
 		      "nogroup"),
@@ -212,11 +222,12 @@ static void test_files(struct daemon *d)
 	write_file("b.ini", "[b]\nmatch = user:daemon\nmemory.max = 3G\n");
 	write_file("c.ini", "[c]\nmatch = user:daemon\n");
 	ask(d, method_daemon_reload, 0, "{}");
-	check(has_max(d, "b", 0, 3 * GIB), "files: a bad one does not keep the others from changing");
+	check(has_max(d, "b", 0, 3 * GIB),
+	      "files: a bad one does not keep the others from changing");
 	check(has_max(d, "a", 0, GIB), "files: what a bad one said when it was good holds on");
 	check(!tenants_find(&d->tenants, "c"), "files: two that match the same are refused");
-	check(refused(d, method_tenants_set, 0, "{'tenant': 'a', 'limits': {'memory.max': '2G'}}", 409,
-		      "line 4"),
+	check(refused(d, method_tenants_set, 0, "{'tenant': 'a', 'limits': {'memory.max': '2G'}}",
+		      409, "line 4"),
 	      "set: a file that is refused is to be mended first");
 	write_file("a.ini", "[a]\nmatch = user:root\nmemory.max = 1G\n");
 	write_file("c.ini", "");
@@ -232,7 +243,8 @@ static void test_runs(struct daemon *d)
 		pause();
 		_exit(0);
 	}
-	args = str_format("{'pid': %d, 'command': '/bin/a b', 'limits': {'memory.max': '1G'}}", child);
+	args = str_format("{'pid': %d, 'command': '/bin/a b', 'limits': {'memory.max': '1G'}}",
+			  child);
 	check(refused(d, method_run_begin, NOBODY, args, 403, "not yours") || getuid() == NOBODY,
 	      "run: not somebody else's process");
 	check(ask(d, method_run_begin, getuid(), args), "run: a process of one's own");
@@ -263,7 +275,8 @@ static void test_restart(struct daemon *d, const char *nvml)
 	check(tenants_meet(&d->tenants, NOBODY) == 1, "restart: templates work on");
 	daemon_stop(d);
 	daemon_start(d, nvml);
-	check(tenants_find(&d->tenants, "nobody@nogroup"), "restart: so do those who had their limits");
+	check(tenants_find(&d->tenants, "nobody@nogroup"),
+	      "restart: so do those who had their limits");
 }
 
 static void remove_tree(void)

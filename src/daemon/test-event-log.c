@@ -7,8 +7,13 @@
 
 static uint64_t add(struct event_log *log, const char *tenant, uid_t uid)
 {
-	struct event e = { .kind = EVENT_REFUSED, .tenant = tenant, .uid = uid, .size = 1 << 20,
-			   .left = 0, .wait_ms = EVENT_NO_NUMBER, .text = "it's \"text\"" };
+	struct event e = { .kind = EVENT_REFUSED,
+			   .tenant = tenant,
+			   .uid = uid,
+			   .size = 1 << 20,
+			   .left = 0,
+			   .wait_ms = EVENT_NO_NUMBER,
+			   .text = "it's \"text\"" };
 	uint64_t id = 0;
 
 	event_log_add(log, &e, &id);
@@ -34,14 +39,17 @@ int main(void)
 
 	if (!check(event_log_open(":memory:", &log) == 0, "event_log_open: in memory"))
 		return 1;
-	check(add(log, "alice", 1000) == 1 && add(log, "bob", 1001) == 2 && add(log, "bob", 1001) == 3,
+	check(add(log, "alice", 1000) == 1 && add(log, "bob", 1001) == 2 &&
+		      add(log, "bob", 1001) == 3,
 	      "event_log_add: numbered from 1");
-	check(count(log, (struct event_filter){ .limit = 10 }) == 3, "event_log_list: all for root");
+	check(count(log, (struct event_filter){ .limit = 10 }) == 3,
+	      "event_log_list: all for root");
 	check(count(log, (struct event_filter){ .limit = 10, .after = 1, .tenant = "bob" }) == 2,
 	      "event_log_list: of one tenant, after one");
 	check(count(log, (struct event_filter){ .limit = 10, .uid = 1000 }) == 1,
 	      "event_log_list: a user's own");
-	check(count(log, (struct event_filter){ .limit = 2 }) == 2, "event_log_list: at most so many");
+	check(count(log, (struct event_filter){ .limit = 2 }) == 2,
+	      "event_log_list: at most so many");
 	check(event_log_get(log, 2, 1000, &event) == -ENOENT &&
 		      event_log_get(log, 9, 0, &event) == -ENOENT,
 	      "event_log_get: not others', none that is not there");

@@ -10,7 +10,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define DECLARE(member, symbol, needed, arguments) EXPORT int fake_##member arguments __asm__(symbol);
+#define DECLARE(member, symbol, needed, arguments) \
+	EXPORT int fake_##member arguments __asm__(symbol);
 NVML_CALLS(DECLARE)
 #undef DECLARE
 

@@ -137,8 +137,7 @@ static int nvml_activity(struct gpu *gpu, unsigned device, uint64_t since_us,
 	*ret_n = 0;
 	if (!nvml->call.process_samples)
 		return -EOPNOTSUPP;
-	r = nvml_errno(
-		nvml->call.process_samples(nvml->handles[device], NULL, &n, since_us));
+	r = nvml_errno(nvml->call.process_samples(nvml->handles[device], NULL, &n, since_us));
 	/* "Not found" is how the library says that nothing happened. */
 	if (r == 0 || r == -ENOENT)
 		return 0;
@@ -149,8 +148,7 @@ static int nvml_activity(struct gpu *gpu, unsigned device, uint64_t since_us,
 	if (!samples)
 		return -ENOMEM;
 	n = n_room;
-	r = nvml_errno(
-		nvml->call.process_samples(nvml->handles[device], samples, &n, since_us));
+	r = nvml_errno(nvml->call.process_samples(nvml->handles[device], samples, &n, since_us));
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
@@ -217,7 +215,7 @@ static const struct {
 	size_t offset;
 	bool needed;
 } symbols[] = {
-#define NVML_CALL(member, symbol, needed, arguments)                                               \
+#define NVML_CALL(member, symbol, needed, arguments) \
 	{ symbol, offsetof(struct nvml_calls, member), needed },
 	NVML_CALLS(NVML_CALL)
 #undef NVML_CALL

@@ -33,7 +33,8 @@ static void test_processes(struct gpu *gpu)
 	struct gpu_activity activity[4];
 	size_t n = 0;
 
-	check(gpu_processes(gpu, 0, &list, &n) == 0 && n == 100, "gpu_processes: more than a first guess");
+	check(gpu_processes(gpu, 0, &list, &n) == 0 && n == 100,
+	      "gpu_processes: more than a first guess");
 	check(list[0].pid == 1000 && list[0].used_bytes == 2 << 20,
 	      "gpu_processes: both kinds of context in one sum");
 	check(list[99].used_bytes == GPU_UNKNOWN, "gpu_processes: unknown stays unknown");

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 
 const struct limit_info limit_infos[N_LIMITS] = {
-#define LIMIT(id, name, kind, scope, metavar, help)                                                \
+#define LIMIT(id, name, kind, scope, metavar, help) \
 	[LIMIT_##id] = { name, LIMIT_##kind, LIMIT_##scope, metavar, help },
 #include "tenant/limits.def"
 #undef LIMIT
@@ -167,12 +167,14 @@ int limit_key_parse(const char *key, enum limit_id *ret_id, char ret_device[DEVI
 			break;
 	}
 	if (i == N_LIMITS)
-		return refuse(reason, "there is no limit '%.60s'; `cotenant help set` lists them", key);
+		return refuse(reason, "there is no limit '%.60s'; `cotenant help set` lists them",
+			      key);
 	if (device && limit_infos[i].scope != LIMIT_PER_DEVICE)
 		return refuse(reason, "%s is the same on every device: write it without '@'",
 			      limit_infos[i].name);
 	if (device && !device_uuid_ok(device))
-		return refuse(reason, "%s: '%.90s' is not the UUID of a device (GPU-... or MIG-...)",
+		return refuse(reason,
+			      "%s: '%.90s' is not the UUID of a device (GPU-... or MIG-...)",
 			      limit_infos[i].name, device);
 	*ret_id = i;
 	str_copy(ret_device, DEVICE_UUID_SIZE, device ? device : "");
@@ -234,7 +236,7 @@ const struct limit_setting *limits_find(const struct limits *limits, enum limit_
 
 int limits_set_gpus(struct limits *limits, const char *text, char reason[LIMIT_REASON_SIZE])
 {
-	_cleanup_free_ char (*gpus)[DEVICE_UUID_SIZE] = NULL;
+	_cleanup_free_ char(*gpus)[DEVICE_UUID_SIZE] = NULL;
 	_cleanup_free_ char *copy = strdup(text);
 	char *uuid, *state = NULL;
 	size_t n = 0;

@@ -15,7 +15,7 @@
 #define DEVICE_UUID_SIZE 80
 
 /* What holds without a setting. */
-#define LIMIT_DEFAULT_WEIGHT      100
+#define LIMIT_DEFAULT_WEIGHT	  100
 #define LIMIT_DEFAULT_WAIT_LOW_MS 30000
 
 enum limit_id {

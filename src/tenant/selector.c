@@ -7,11 +7,8 @@
 #include <limits.h>
 
 static const char *const kind_names[N_SELECTORS] = {
-	[SELECT_USER] = "user",
-	[SELECT_GROUP] = "group",
-	[SELECT_CGROUP] = "cgroup",
-	[SELECT_PID] = "pid",
-	[SELECT_DEFAULT] = "default",
+	[SELECT_USER] = "user", [SELECT_GROUP] = "group",     [SELECT_CGROUP] = "cgroup",
+	[SELECT_PID] = "pid",	[SELECT_DEFAULT] = "default",
 };
 
 const char *selector_kind_name(enum selector_kind kind)

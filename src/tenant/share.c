@@ -43,7 +43,8 @@ void share_set_rate(struct share *s, uint64_t now, uint32_t stretch)
 	uint64_t owed = due > now ? due - now : 0;
 
 	if (s->stretch && stretch && owed)
-		__atomic_fetch_add(&s->due_ns, owed * stretch / s->stretch - owed, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&s->due_ns, owed * stretch / s->stretch - owed,
+				   __ATOMIC_RELAXED);
 	if (!s->stretch)
 		__atomic_store_n(&s->due_ns, now, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->stretch, stretch, __ATOMIC_RELAXED);
@@ -60,7 +61,8 @@ void share_meter_mark(struct share_meter *m, uint64_t now, uint64_t charged_ns)
 }
 
 /* Charged up to a moment: at least this much, and at most that much. */
-static void charged_at(const struct share_meter *m, uint64_t time, double *ret_least, double *ret_most)
+static void charged_at(const struct share_meter *m, uint64_t time, double *ret_least,
+		       double *ret_most)
 {
 	unsigned n = MIN(m->n_marks, (unsigned)SHARE_MARKS);
 
@@ -161,7 +163,8 @@ void share_divide(struct share_claim *claims, size_t n)
 		weights += claims[i].weight;
 	}
 	all = weights;
-	/* Give those what they want who want less than their part, until nobody is left who does. */
+	/* Give those what they want who want less than their part, until nobody is left who does.
+	 */
 	while (again) {
 		again = false;
 		for (size_t i = 0; i < n; i++) {

@@ -131,9 +131,10 @@ static int device_parse(const struct section *section, struct device_spec *d,
 					  entry->name);
 		if (limit_value_parse(LIMIT_MEMORY_LOW, entry->value, &d->reserve, reason) < 0 ||
 		    d->reserve.number == QUANTITY_MAX)
-			return ini_refuse(error, line,
-					  "memory.reserve: '%.60s' is not a size such as 512M or 2%%",
-					  entry->value);
+			return ini_refuse(
+				error, line,
+				"memory.reserve: '%.60s' is not a size such as 512M or 2%%",
+				entry->value);
 	}
 	return 0;
 }

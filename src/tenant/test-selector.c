@@ -4,15 +4,14 @@
 #include "tenant/selector.h"
 
 static const char *const good[] = {
-	"user:alice",     "user:1000",           "group:students",  "cgroup:/",
-	"cgroup:/a b/c.slice", "cgroup:/x (deleted)", "pid:4711",   "pid:4711@93215",
-	"default",
+	"user:alice",	       "user:1000", "group:students", "cgroup:/", "cgroup:/a b/c.slice",
+	"cgroup:/x (deleted)", "pid:4711",  "pid:4711@93215", "default",
 };
 
 static const char *const bad[] = {
-	"",         "alice",      "user:",           "user:a b",      "user:-x",     "group:a/b",
-	"cgroup:a", "cgroup:/a/", "cgroup:/a/../b",  "cgroup:/..",    "cgroup://a",  "cgroup:/a\nb",
-	"pid:0",    "pid:-1",     "pid:99999999999", "pid:1@",        "pid:x",       "default:x",
+	"",	    "alice",	  "user:",	     "user:a b",   "user:-x",	 "group:a/b",
+	"cgroup:a", "cgroup:/a/", "cgroup:/a/../b",  "cgroup:/..", "cgroup://a", "cgroup:/a\nb",
+	"pid:0",    "pid:-1",	  "pid:99999999999", "pid:1@",	   "pid:x",	 "default:x",
 	"cgroup:",  "cgroup:/.",  "cgroup:/a ",
 };
 
@@ -25,7 +24,8 @@ int main(void)
 		_cleanup_(selector_done) struct selector s = {}, again = {};
 		_cleanup_free_ char *text = NULL;
 
-		if (!check(selector_parse(good[i], &s, &reason) == 0, "selector_parse: %s", good[i]))
+		if (!check(selector_parse(good[i], &s, &reason) == 0, "selector_parse: %s",
+			   good[i]))
 			continue;
 		text = selector_print(&s);
 		check(text && str_eq(text, good[i]) && selector_parse(text, &again, &reason) == 0 &&

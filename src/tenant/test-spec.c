@@ -23,7 +23,8 @@ static const struct {
 	{ "a bad size", "[a]\nmatch = user:a\nmemory.max = 1Q\n", 3, "1Q" },
 	{ "a bad selector", "[a]\nmatch = alice\n", 2, "alice" },
 	{ "a bad name", "[a b]\nmatch = user:a\n", 1, "a b" },
-	{ "low above max", "\n[a]\nmatch = user:a\nmemory.max = 1G\nmemory.low = 2G\n", 2, "above" },
+	{ "low above max", "\n[a]\nmatch = user:a\nmemory.max = 1G\nmemory.low = 2G\n", 2,
+	  "above" },
 	{ "a device by number", "[device 0]\nmemory.reserve = 1G\n", 1, "UUID" },
 	{ "a device with a limit", "[device GPU-1]\nmemory.max = 1G\n", 2, "memory.reserve" },
 	{ "a bad owner", "[a]\nmatch = user:a\nowner = alice\n", 3, "alice" },
@@ -38,7 +39,8 @@ static void test_refusals(void)
 	for (i = 0; i < ARRAY_SIZE(refused); i++) {
 		memset(&error, 0, sizeof(error));
 		check(specs_parse(refused[i].bytes, strlen(refused[i].bytes), &specs, &error) < 0 &&
-			      error.line == refused[i].line && strstr(error.reason, refused[i].word),
+			      error.line == refused[i].line &&
+			      strstr(error.reason, refused[i].word),
 		      "specs_parse: refuses %s (%u: %s)", refused[i].name, error.line,
 		      error.reason);
 	}
@@ -49,7 +51,8 @@ static void test_editing(void)
 	_cleanup_(specs_done) struct specs specs = {};
 	_cleanup_(ini_done) struct ini ini = {};
 	_cleanup_free_ char *text = NULL;
-	struct limit_setting max = { .id = LIMIT_MEMORY_MAX, .device = "GPU-1",
+	struct limit_setting max = { .id = LIMIT_MEMORY_MAX,
+				     .device = "GPU-1",
 				     .value = { .number = 1ULL << 30 } };
 	struct ini_error error;
 

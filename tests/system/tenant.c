@@ -44,7 +44,8 @@ static size_t n_live;
 /* As runtimes do; the second forms of the calls that have one came with CUDA 3.2. */
 static void *look_up(void *library, const char *name)
 {
-	int (*get)(const char *, void **, int, uint64_t, int *) = dlsym(library, "cuGetProcAddress_v2");
+	int (*get)(const char *, void **, int, uint64_t, int *) =
+		dlsym(library, "cuGetProcAddress_v2");
 	void *address = NULL;
 	char base[64];
 
@@ -150,8 +151,8 @@ static void do_check(void)
 
 		if (cu_memset(live[i].address, value, live[i].size) ||
 		    cu_copy_to_host(&first, live[i].address, 1) ||
-		    cu_copy_to_host(&last, live[i].address + live[i].size - 1, 1) || first != value ||
-		    last != value)
+		    cu_copy_to_host(&last, live[i].address + live[i].size - 1, 1) ||
+		    first != value || last != value)
 			wrong++;
 	}
 	printf("%s\n", wrong ? "wrong" : "right");

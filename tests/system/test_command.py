@@ -37,7 +37,7 @@ def test_a_run_has_a_cgroup_of_its_own(host):
     inside = host.cotenant("run", "--name", "t", "--", "cat", "/proc/self/cgroup")
     line = [l for l in inside.splitlines() if l.startswith("0::")][0]
     own = [l for l in pathlib.Path("/proc/self/cgroup").read_text().splitlines() if l.startswith("0::")][0]
-    assert line.startswith(own.rstrip("/")) and "cotenant-t" in line
+    assert line.startswith(own.rstrip("/")) and "cotenant-t-" in line
     eventually(lambda: not host.json("list")["tenants"], "the tenant ends with its last process")
 
 
