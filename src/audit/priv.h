@@ -124,6 +124,25 @@ void watch_again(struct engine *engine);
 /** watch_dispatch() - look at what has been mapped */
 int watch_dispatch(struct engine *engine);
 
+/** book() - the ledger of a tenant on a device */
+static inline struct ledger *book(const struct engine *engine, uint32_t tenant, unsigned device)
+{
+	return &engine->state->books[ledger_index(tenant, device)];
+}
+
+/** tenant_get() - a tenant that is in use, else NULL */
+struct audit_tenant *tenant_get(const struct engine *engine, uint32_t tenant);
+/** tenant_clear() - no use and no limits on any device */
+void tenant_clear(struct engine *engine, uint32_t tenant);
+
+/**
+ * chain_of_pid() - the tenants around a process, as the programs find them
+ * @ret_cgroup:	its cgroup, untouched on hosts without cgroup v2
+ *
+ * Return: 0 or ENGINE_E_GONE.
+ */
+int chain_of_pid(struct engine *engine, pid_t pid, struct ledger_chain *ret, uint64_t *ret_cgroup);
+
 /* What a kernel may or may not take; see features.c. */
 enum feature {
 	FEATURE_REGISTERS,

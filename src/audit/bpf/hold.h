@@ -289,6 +289,7 @@ alone int hold_or_answer(struct thread *t, int own, int never)
 		return CALL_IGNORE;
 	wait_ns = never ? 0 : hold_wait_of(t);
 	if (own < 0 && can_write_context && t->ret_delta && (!wait_ns || !holder_is_there())) {
+		event_send(AUDIT_EVENT_INSUFFICIENT, t, tenant_concerned(t), t->reason, 0);
 		refused(t, 0);
 		return CALL_ANSWER;
 	}
