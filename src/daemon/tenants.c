@@ -181,17 +181,18 @@ static int engine_apply_limits(struct tenants *tenants, const struct tenant *t)
  * Where the driver keeps limits on cgroups itself, it is told as well: a wall behind
  * the probes. That it does not know a cgroup is no fault.
  */
-static void raise_outer_wall(struct tenants *tenants, const struct tenant *t)
+static void set_outer_wall(struct tenants *tenants, const struct tenant *t, bool on)
 {
+	struct device_limits limits = { .memory_max = QUANTITY_MAX };
 	_cleanup_free_ char *dir = NULL;
-	struct device_limits limits;
 	unsigned i;
 
 	if (!tenants->gpu->has_driver_limits || t->spec.match.kind != SELECT_CGROUP ||
 	    cgroup_dir(t->spec.match.name, &dir) < 0)
 		return;
 	for (i = 0; i < tenants->gpu->n_devices; i++) {
-		tenant_limits(tenants, t, i, &limits);
+		if (on)
+			tenant_limits(tenants, t, i, &limits);
 		tenants->gpu->ops->driver_limits(tenants->gpu, i, dir, limits.memory_low,
 						 limits.memory_max);
 	}
@@ -284,13 +285,14 @@ static void engine_apply(struct tenants *tenants, struct tenant *t)
 		return;
 	}
 	bind_now(tenants, t);
-	raise_outer_wall(tenants, t);
+	set_outer_wall(tenants, t, /* on= */ true);
 }
 
 static void engine_forget(struct tenants *tenants, struct tenant *t)
 {
 	if (!tenants->engine || t->number == 0)
 		return;
+	set_outer_wall(tenants, t, /* on= */ false);
 	unbind(tenants, t);
 	engine_tenant_remove(tenants->engine, t->number);
 	t->number = 0;
@@ -593,7 +595,7 @@ void tenants_retry(struct tenants *tenants)
 		before = t->bound ? t->bound_id : 0;
 		bind_now(tenants, t);
 		if (t->bound && t->bound_id != before)
-			raise_outer_wall(tenants, t);
+			set_outer_wall(tenants, t, /* on= */ true);
 	}
 }
 
