@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -128,22 +129,36 @@ void code_free(struct code *code)
 	free(code);
 }
 
+/* Names the architectures that the program was built for; it takes one more, with PTX. */
+static void log_no_ptx(struct ptx_log *log, const struct fatbin_image *image)
+{
+	char archs[FATBIN_ARCHS_MAX * sizeof(" sm_4294967295")] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < image->n_archs; i++)
+		n += snprintf(archs + n, sizeof(archs) - n, " sm_%u", image->archs[i]);
+	ptx_log_line(log,
+		     "error   : the image has machine code only%s%s, and a software GPU runs PTX",
+		     n ? ", for" : "", archs);
+}
+
 CUresult image_read(const void *image, const struct fatbin_reach *reach, struct device *device,
 		    struct jit *jit, struct fatbin_image **ret)
 {
 	unsigned int arch = device->config.compute_major * 10 + device->config.compute_minor;
+	struct fatbin_image *read;
 
-	switch (fatbin_read(image, reach, arch, ret)) {
+	switch (fatbin_read(image, reach, arch, &read)) {
 	case 0:
+		*ret = read;
 		return CUDA_SUCCESS;
 	case FATBIN_E_INVALID:
 		ptx_log_line(&jit->error, "error   : the image is neither PTX nor a fat binary, "
 					  "or is damaged");
 		return CUDA_ERROR_INVALID_IMAGE;
 	case FATBIN_E_NO_PTX:
-		ptx_log_line(&jit->error,
-			     "error   : the image has machine code only, and a software "
-			     "GPU runs PTX");
+		log_no_ptx(&jit->error, read);
+		fatbin_image_free(read);
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	default:
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -144,3 +144,10 @@ RUNTIME_CALL(cudaFreeMipmappedArray, CUmipmappedArray array)
 {
 	return in_context() ?: told(array ? driver.cuMipmappedArrayDestroy(array) : CUDA_SUCCESS);
 }
+
+PASSED_ON(cudaArrayGetMemoryRequirements, cuArrayGetMemoryRequirements,
+	  (CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUarray array, int device),
+	  (requirements, array, device))
+PASSED_ON(cudaMipmappedArrayGetMemoryRequirements, cuMipmappedArrayGetMemoryRequirements,
+	  (CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUmipmappedArray array, int device),
+	  (requirements, array, device))

@@ -121,6 +121,23 @@ RUNTIME_CALL(cudaDeviceSetSharedMemConfig, int config)
 	return in_context();
 }
 
+/* The oldest names, of threads where there are devices now. */
+PASSED_ON(cudaThreadGetLimit, cuCtxGetLimit, (size_t * value, CUlimit limit), (value, limit))
+PASSED_ON(cudaThreadSetLimit, cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
+PASSED_ON(cudaThreadGetCacheConfig, cuCtxGetCacheConfig, (CUfunc_cache * config), (config))
+PASSED_ON(cudaThreadSetCacheConfig, cuCtxSetCacheConfig, (CUfunc_cache config), (config))
+
+/* Devices without double precision are gone: nothing to convert. */
+RUNTIME_CALL(cudaSetDoubleForDevice, double *value)
+{
+	return cudaSuccess;
+}
+
+RUNTIME_CALL(cudaSetDoubleForHost, double *value)
+{
+	return cudaSuccess;
+}
+
 RUNTIME_CALL(cudaCtxResetPersistingL2Cache, void)
 {
 	return in_context() ?: told(driver.cuCtxResetPersistingL2Cache());

@@ -86,3 +86,12 @@ RUNTIME_CALL(cudaGetDriverEntryPointByVersion, const char *name, void **entry, u
 	/* A name that is not there is told by @result, or by a NULL entry. */
 	return error == cudaErrorSymbolNotFound && result ? cudaSuccess : told((CUresult)error);
 }
+
+/* Without a wish (flags 0) it is the forms for which a NULL stream is the thread's own. */
+RUNTIME_CALL(cudaGetDriverEntryPointByVersion_ptsz, const char *name, void **entry,
+	     unsigned version, unsigned long long flags, int *result)
+{
+	return impl_cudaGetDriverEntryPointByVersion(
+		name, entry, version, flags ?: CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+		result);
+}

@@ -284,3 +284,19 @@ RUNTIME_CALL(cudaMemRangeGetAttribute, void *value, size_t value_bytes,
 		       ?: told(driver.cuMemRangeGetAttribute(value, value_bytes, attribute,
 							     (CUdeviceptr)ptr, size_bytes));
 }
+
+PASSED_ON(cudaMemRangeGetAttributes, cuMemRangeGetAttributes,
+	  (void **values, size_t *value_bytes, CUmem_range_attribute *attributes, size_t n,
+	   const void *ptr, size_t size_bytes),
+	  (values, value_bytes, attributes, n, (CUdeviceptr)ptr, size_bytes))
+
+/* Since 13, pools of a location and a kind of memory. */
+PASSED_ON(cudaMemGetDefaultMemPool, cuMemGetDefaultMemPool,
+	  (CUmemoryPool * pool, CUmemLocation *location, CUmemAllocationType type),
+	  (pool, location, type))
+PASSED_ON(cudaMemGetMemPool, cuMemGetMemPool,
+	  (CUmemoryPool * pool, CUmemLocation *location, CUmemAllocationType type),
+	  (pool, location, type))
+PASSED_ON(cudaMemSetMemPool, cuMemSetMemPool,
+	  (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool),
+	  (location, type, pool))

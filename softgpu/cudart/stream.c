@@ -81,10 +81,10 @@ STREAM_CALL(cudaStreamAttachMemAsync,
 							     flags));
 }
 
-RUNTIME_CALL(cudaStreamCopyAttributes, CUstream to, CUstream from)
-{
-	return in_context() ?: told(driver.cuStreamCopyAttributes(to, from));
-}
+PASSED_ON(cudaStreamCopyAttributes, cuStreamCopyAttributes, (CUstream to, CUstream from),
+	  (to, from))
+PASSED_ON(cudaStreamCopyAttributes_ptsz, cuStreamCopyAttributes, (CUstream to, CUstream from),
+	  (stream_of_thread(to), stream_of_thread(from)))
 
 STREAM_CALL(cudaStreamGetAttribute, (CUstream stream, CUstreamAttrID id, CUstreamAttrValue *value),
 	    (stream, id, value))

@@ -61,6 +61,15 @@ static int image_add(struct fatbin_image *image, char *text, size_t len, unsigne
 	return 0;
 }
 
+static void image_add_arch(struct fatbin_image *image, unsigned int arch)
+{
+	for (size_t i = 0; i < image->n_archs; i++)
+		if (image->archs[i] == arch)
+			return;
+	if (image->n_archs < FATBIN_ARCHS_MAX)
+		image->archs[image->n_archs++] = arch;
+}
+
 static bool unpack(const struct fatbin_entry *entry, struct bytes payload, char *text)
 {
 	size_t n = entry->unpacked_bytes;
@@ -148,6 +157,8 @@ static int read_entries(struct fatbin_image *image, struct bytes entries, unsign
 			best = entry;
 			best_payload = payload;
 			have_best = true;
+		} else if (entry.kind == FATBIN_KIND_ELF) {
+			image_add_arch(image, entry.arch);
 		}
 	}
 
@@ -264,13 +275,13 @@ int fatbin_read(const void *image, const struct fatbin_reach *reach, unsigned in
 	if (!read)
 		return -ENOMEM;
 	r = read_any(read, image, reach, arch);
-	if (r != 0) {
+	if (r != 0 && r != FATBIN_E_NO_PTX) {
 		fatbin_image_free(read);
 		return r;
 	}
 
 	*ret = read;
-	return 0;
+	return r;
 }
 
 void fatbin_image_free(struct fatbin_image *image)

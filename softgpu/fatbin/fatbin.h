@@ -14,8 +14,8 @@
 
 /* Answers of fatbin_read(). */
 enum {
-	FATBIN_E_INVALID = 1,	/* no image of any known kind, or damaged: CUDA_ERROR_INVALID_IMAGE */
-	FATBIN_E_NO_PTX = 2,	/* machine code only: CUDA_ERROR_NO_BINARY_FOR_GPU */
+	FATBIN_E_INVALID = 1, /* no image of any known kind, or damaged: CUDA_ERROR_INVALID_IMAGE */
+	FATBIN_E_NO_PTX = 2,  /* machine code only: CUDA_ERROR_NO_BINARY_FOR_GPU */
 };
 
 /**
@@ -51,10 +51,19 @@ struct fatbin_ptx {
 	unsigned int arch;
 };
 
-/* All PTX modules that make up one image: several for relocatable code, else one. */
+/* More architectures than any build names. */
+#define FATBIN_ARCHS_MAX 32
+
+/**
+ * struct fatbin_image - what an image has
+ * @ptx:	all PTX modules that make it up: several for relocatable code, else one
+ * @archs:	what its machine code is for, in the order found; the first FATBIN_ARCHS_MAX
+ */
 struct fatbin_image {
 	struct fatbin_ptx *ptx;
 	size_t n_ptx;
+	unsigned int archs[FATBIN_ARCHS_MAX];
+	size_t n_archs;
 };
 
 /**
@@ -66,7 +75,8 @@ struct fatbin_image {
  * Takes the PTX of the highest capability that the device has. Where all need more, it takes the
  * lowest of them: a software device runs it as well, and some libraries carry nothing else.
  *
- * Return: 0, FATBIN_E_INVALID, FATBIN_E_NO_PTX, -ENOMEM.
+ * Return: 0; FATBIN_E_NO_PTX with an image that has @archs alone; else without one,
+ * FATBIN_E_INVALID or -ENOMEM.
  */
 int fatbin_read(const void *image, const struct fatbin_reach *reach, unsigned int arch,
 		struct fatbin_image **ret);

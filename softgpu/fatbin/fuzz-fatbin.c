@@ -54,8 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 
-	if (fatbin_read(input.bytes, &reach, 90, &image) == 0)
-		fatbin_image_free(image);
+	fatbin_read(input.bytes, &reach, 90, &image);
+	fatbin_image_free(image);
 	free(input.bytes);
 	return 0;
 }

@@ -106,6 +106,25 @@ static bool reads(struct build *build, unsigned int arch, int answer, const char
 	return good;
 }
 
+/* What machine code is for is told where there is no PTX. */
+static void test_archs(void)
+{
+	struct build *build = build_new();
+	struct fatbin_reach reach = { build_reach, build };
+	struct fatbin_image *image = NULL;
+	int r;
+
+	for (unsigned int arch = 75; arch <= 90; arch += 15)
+		for (int twice = 0; twice < 2; twice++)
+			build_entry(build, FATBIN_KIND_ELF, arch, "code", 4);
+	r = fatbin_read(build->bytes, &reach, 90, &image);
+	check(r == FATBIN_E_NO_PTX && image->n_ptx == 0 && image->n_archs == 2 &&
+		      image->archs[0] == 75 && image->archs[1] == 90,
+	      "architectures of machine code");
+	fatbin_image_free(image);
+	free(build);
+}
+
 static void test_packing(void)
 {
 	static const uint64_t flags[] = { FATBIN_FLAG_ZSTD, FATBIN_FLAG_LZ4 };
@@ -266,6 +285,7 @@ static void test_link(void)
 int main(void)
 {
 	test_packing();
+	test_archs();
 	test_choice();
 	test_damage();
 	test_wrappers();
