@@ -11,6 +11,7 @@
 
 #include "softgpu/cuda/context.h"
 #include "softgpu/cuda/driver.h"
+#include "softgpu/cuda/rm.h"
 #include "softgpu/engine/engine.h"
 #include "softgpu/state/state.h"
 
@@ -146,7 +147,7 @@ static CUresult take_device(struct context *ctx)
 	uint64_t bytes = ctx->device->config.context_bytes;
 	int r;
 
-	if (state_charge(driver.state, index, bytes) != 0)
+	if (rm_charge(index, bytes) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	ctx->charged_bytes = bytes;
 	r = engine_client_new(driver.state, index, &ctx->client);

@@ -13,6 +13,7 @@
 #include "softgpu/cuda/location.h"
 #include "softgpu/cuda/memory.h"
 #include "softgpu/cuda/stream.h"
+#include "softgpu/cuda/rm.h"
 #include "softgpu/state/state.h"
 
 /* A place in the books of blocks: the host, or an ordinal and one. */
@@ -44,7 +45,7 @@ static void block_move(struct managed *managed, uint64_t block, unsigned place)
 		return;
 
 	if (place != PLACE_HOST &&
-	    state_charge(driver.state, driver.devices[place - 1].index, SPACE_BLOCK_SIZE))
+	    rm_charge(driver.devices[place - 1].index, SPACE_BLOCK_SIZE))
 		return;
 
 	block_leave(managed, block);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "softgpu/cuda/graph-mem.h"
+#include "softgpu/cuda/rm.h"
 #include "softgpu/state/config.h"
 #include "softgpu/state/state.h"
 
@@ -49,7 +50,7 @@ static int charge_take(void *arg, uint64_t bytes)
 {
 	const struct device *device = arg;
 
-	return state_charge(driver.state, device->index, bytes);
+	return rm_charge(device->index, bytes);
 }
 
 static void charge_give(void *arg, uint64_t bytes)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "softgpu/cuda/location.h"
+#include "softgpu/cuda/rm.h"
 #include "softgpu/state/state.h"
 
 #define GRANULARITY SPACE_BLOCK_SIZE
@@ -142,7 +143,7 @@ static CUresult own_file_make(struct physical *physical)
 	char name[32];
 	CUresult r;
 
-	if (device && state_charge(driver.state, device->index, physical->size))
+	if (device && rm_charge(device->index, physical->size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 
 	snprintf(name, sizeof(name), PHYSICAL_FILE "-%d", device ? (int)device->index : -1);
