@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The keeper of one command's listener.
+ *
+ * It decides nothing and remembers nothing but the last report that the daemon was not there to
+ * take, so there is nothing in it that could be lost or be out of date.
+ */
+#include "gate/gate.h"
+
+#include "base/base.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+#define NVIDIA_MAJOR 195
+#define RETRY_MS     500
+
+struct keeper {
+	int listener;
+	int socket;
+	dev_t device;
+	unsigned uvm_major;
+	struct sockaddr_un daemon;
+	struct gate_report report;
+	bool undelivered;
+};
+
+/* UVM has no number of its own: the kernel gives it one when the module is loaded. */
+static unsigned find_uvm_major(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/devices", "re");
+	unsigned major;
+	char line[128], name[64];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%u %63s", &major, name) == 2 && str_eq(name, "nvidia-uvm"))
+			return major;
+	return 0;
+}
+
+static bool is_device(struct keeper *k, pid_t tid, int fd)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", tid, fd);
+	if (stat(path, &st) || !S_ISCHR(st.st_mode))
+		return false;
+	if (!k->uvm_major)
+		k->uvm_major = find_uvm_major();
+	return major(st.st_rdev) == NVIDIA_MAJOR || (k->device && st.st_rdev == k->device) ||
+	       (k->uvm_major && major(st.st_rdev) == k->uvm_major);
+}
+
+static bool copy_from(void *userdata, uint64_t address, void *to, size_t n)
+{
+	struct iovec local = { to, n }, remote = { (void *)(uintptr_t)address, n };
+
+	return process_vm_readv(*(pid_t *)userdata, &local, 1, &remote, 1, 0) == (ssize_t)n;
+}
+
+static pid_t process_of(pid_t tid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[128];
+	pid_t pid = tid;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Tgid: %d", &pid) == 1)
+			break;
+	return pid;
+}
+
+static void deliver(struct keeper *k)
+{
+	k->undelivered = sendto(k->socket, &k->report, sizeof(k->report), MSG_DONTWAIT,
+				(void *)&k->daemon, sizeof(k->daemon)) < 0;
+}
+
+/* Reported after it was let go: the memory is there when the daemon looks. */
+static void on_notification(struct keeper *k)
+{
+	struct seccomp_notif n = {};
+	struct seccomp_notif_resp go = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+	uint64_t bytes = 0;
+	bool takes;
+	pid_t tid, pid = 0;
+
+	if (ioctl(k->listener, SECCOMP_IOCTL_NOTIF_RECV, &n))
+		return;
+	tid = n.pid;
+	takes = is_device(k, tid, n.data.args[0]) &&
+		gate_decode(n.data.args[1], n.data.args[2], copy_from, &tid, &bytes);
+	if (takes)
+		pid = process_of(tid);
+	/* A thread that died meanwhile may have left its number to another. */
+	takes = takes && ioctl(k->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &n.id) == 0;
+	go.id = n.id;
+	ioctl(k->listener, SECCOMP_IOCTL_NOTIF_SEND, &go);
+	if (!takes)
+		return;
+	k->report =
+		(struct gate_report){ .pid = pid, .nr = (uint32_t)n.data.args[1], .bytes = bytes };
+	deliver(k);
+}
+
+void gate_keep(int listener, dev_t device, const char *socket_path)
+{
+	struct keeper k = { .listener = listener, .device = device, .daemon.sun_family = AF_UNIX };
+	struct pollfd poll_fd = { .fd = listener, .events = POLLIN };
+
+	k.socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	str_copy(k.daemon.sun_path, sizeof(k.daemon.sun_path), socket_path);
+	for (;;) {
+		if (poll(&poll_fd, 1, k.undelivered ? RETRY_MS : -1) < 0 && errno != EINTR)
+			return;
+		if (poll_fd.revents & POLLIN)
+			on_notification(&k);
+		else if (poll_fd.revents)
+			return;
+		else if (k.undelivered)
+			deliver(&k);
+	}
+}
