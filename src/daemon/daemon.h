@@ -16,6 +16,7 @@
 #define DAEMON_VERSION "0.1.0"
 
 struct waiter;
+struct gate;
 
 /**
  * struct daemon - the whole of it
@@ -29,6 +30,7 @@ struct waiter;
  * @compute_since_us:	the same, for compute limits
  * @compute_reason:	why compute limits are not enforced; NULL if they are
  * @waiters:		calls that wait for an event
+ * @gate:		listens for reports of the second gate
  * @started_us:		when, since the epoch
  */
 struct daemon {
@@ -48,6 +50,7 @@ struct daemon {
 	uint64_t compute_since_us[LEDGER_DEVICES];
 	uint64_t activity_since_us[LEDGER_DEVICES];
 	struct waiter *waiters;
+	struct gate *gate;
 	uint64_t started_us;
 };
 
@@ -119,6 +122,7 @@ int method_tenants_set(struct daemon *d, const struct request *q, json_t **ret);
 int method_tenants_adopt(struct daemon *d, const struct request *q, json_t **ret);
 int method_tenants_release(struct daemon *d, const struct request *q, json_t **ret);
 int method_run_begin(struct daemon *d, const struct request *q, json_t **ret);
+int method_run_gate(struct daemon *d, const struct request *q, json_t **ret);
 int method_run_end(struct daemon *d, const struct request *q, json_t **ret);
 int method_events_explain(struct daemon *d, const struct request *q, json_t **ret);
 

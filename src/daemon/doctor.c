@@ -160,7 +160,7 @@ static json_t *advisory_json(struct daemon *d)
 		  "tells of them");
 	say(list,
 	    "a process that copies or rewrites libcuda to get around the probes is found when the "
-	    "books are settled, not stopped");
+	    "books are settled, not stopped; under `cotenant run --gate` it is ended by on-failure");
 	say(list,
 	    "processes of other tenants that use the same libcuda pay the probes' cost on memory "
 	    "and information calls");

@@ -6,6 +6,7 @@
  * on and the next start takes it over. `cotenantd --remove` takes it away.
  */
 #include "daemon/daemon.h"
+#include "daemon/gate.h"
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -413,6 +414,8 @@ static int daemon_open(struct daemon *d, const struct options *o)
 		r = gpu_open(own_library ? NULL : o->values[OPTION_NVML], &d->gpu);
 	if (r == 0)
 		r = open_engine(d, o);
+	if (r == 0 && d->engine)
+		r = gate_open(d, o->values[OPTION_STATE_DIR]);
 	if (r == 0)
 		r = open_tenants(d, o);
 	if (r < 0)
@@ -434,6 +437,7 @@ static void daemon_close(struct daemon *d)
 	if (d->api)
 		api_server_dispatch(d->api);
 	api_server_free(d->api);
+	gate_close(d);
 	tenants_done(&d->tenants);
 	if (d->engine)
 		engine_close(d->engine);

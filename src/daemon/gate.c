@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The second gate, on the side of the daemon: keepers, reports, and the comparison of books and
+ * device.
+ */
+#include "daemon/gate.h"
+
+#include "base/log.h"
+#include "daemon/process.h"
+#include "gate/gate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+/* The ioctl has been let go when it is reported; until then the device has done it. */
+#define LOOK_AFTER_US 20000
+#define REPORTED      64
+
+/*
+ * What no call explains and is no evasion: code and its stacks, and what allocations of less than a
+ * block leave of theirs. On top of it comes what contexts cost, as far as it was seen, and so much
+ * each at most: what was seen may have been an evader's.
+ */
+#define MARGIN_BYTES  (256ULL << 20)
+#define CONTEXT_BYTES (512ULL << 20)
+
+struct gate {
+	char path[PATH_MAX];
+	int fd;
+	sd_event_source *reports;
+	sd_event_source *look;
+	uint32_t pids[REPORTED];
+	size_t n_pids;
+};
+
+/* --- what a report leads to ----------------------------------------------------------------------
+ */
+
+static int find_process(const struct audit_process *p, void *userdata)
+{
+	struct audit_process *wanted = userdata;
+
+	if (audit_process_tgid(p) != audit_process_tgid(wanted))
+		return 0;
+	*wanted = *p;
+	return 1;
+}
+
+static bool is_unexplained(const struct daemon *d, const struct audit_process *p, unsigned device)
+{
+	uint64_t seen = d->context_bytes[device];
+	uint64_t context = seen ? MIN(seen, CONTEXT_BYTES) : CONTEXT_BYTES;
+
+	return p->overhead[device] > MARGIN_BYTES + p->n_contexts[device] * context;
+}
+
+/* The nearest tenant of a process that is beyond its memory.max, 0 for none. */
+static uint32_t tenant_beyond_max(struct daemon *d, const struct audit_process *p, unsigned device)
+{
+	struct ledger book;
+	uint32_t i;
+
+	for (i = 0; i < p->chain.n && i < LEDGER_DEPTH; i++) {
+		if (engine_book(d->engine, p->chain.tenants[i], device, &book) == 0 &&
+		    book.current > book.max)
+			return p->chain.tenants[i];
+	}
+	return 0;
+}
+
+static void note(struct daemon *d, const struct audit_process *p, unsigned device,
+		 uint32_t beyond_max, bool killed)
+{
+	const struct tenant *t = tenants_by_number(&d->tenants, p->chain.tenants[0]);
+	const struct tenant *beyond = tenants_by_number(&d->tenants, beyond_max);
+	struct event event = { .kind = EVENT_UNEXPLAINED,
+			       .uid = EVENT_NO_UID,
+			       .pid = audit_process_tgid(p),
+			       .gpu = d->gpu->devices[device].uuid,
+			       .size = p->overhead[device],
+			       .tenant = t ? t->spec.name : NULL,
+			       .left = EVENT_NO_NUMBER,
+			       .wait_ms = EVENT_NO_NUMBER };
+	char name[PROCESS_NAME_SIZE], size[QUANTITY_TEXT];
+	_cleanup_free_ char *text = NULL;
+
+	process_name(event.pid, name);
+	process_uid(event.pid, &event.uid);
+	text = str_format(
+		"process %d (%s) has %s of the device that none of its calls explains%s%s%s",
+		event.pid, name, size_print_short(p->overhead[device], size),
+		beyond ? ", beyond memory.max of " : "", beyond ? beyond->spec.name : "",
+		killed ? "; it was killed" : "; it is charged");
+	event.text = text;
+	event_log_add(d->events, &event, NULL);
+}
+
+/* Return: whether it was ended. */
+static bool judge(struct daemon *d, const struct audit_process *p, unsigned device)
+{
+	uint32_t beyond = tenant_beyond_max(d, p, device);
+	struct audit_tenant settings;
+	bool kills;
+
+	kills = beyond && engine_tenant(d->engine, beyond, &settings) == 0 &&
+		settings.on_failure == AUDIT_FAILURE_KILL;
+	note(d, p, device, beyond, kills);
+	if (kills)
+		kill(audit_process_tgid(p), SIGKILL);
+	return kills;
+}
+
+static void look_at(struct daemon *d, uint32_t pid)
+{
+	struct audit_process p = { .owner = (uint64_t)pid << 32 | AUDIT_PROCESS_LIVE };
+	unsigned i;
+
+	if (!engine_each_process(d->engine, find_process, &p) || p.chain.n == 0)
+		return;
+	for (i = 0; i < daemon_n_devices(d); i++) {
+		if (is_unexplained(d, &p, i) && judge(d, &p, i))
+			return;
+	}
+}
+
+static int on_look(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct daemon *d = userdata;
+	struct gate *gate = d->gate;
+	size_t i;
+
+	/* A process that has been around the probes alone is adopted by the first, and charged by
+	 * the next. */
+	daemon_settle(d);
+	daemon_settle(d);
+	for (i = 0; i < gate->n_pids; i++)
+		look_at(d, gate->pids[i]);
+	gate->n_pids = 0;
+	daemon_answer_waiters(d, /* all= */ false);
+	return 0;
+}
+
+/* More processes at a time than there is room for: those left out report their next allocation. */
+static void add_reported(struct gate *gate, uint32_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < gate->n_pids; i++) {
+		if (gate->pids[i] == pid)
+			return;
+	}
+	if (gate->n_pids < REPORTED)
+		gate->pids[gate->n_pids++] = pid;
+}
+
+static int on_reports(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+{
+	struct daemon *d = userdata;
+	struct gate_report report;
+
+	if (recv(fd, &report, sizeof(report), MSG_DONTWAIT) != sizeof(report))
+		return 0;
+	add_reported(d->gate, report.pid);
+	if (sd_event_source_get_enabled(d->gate->look, NULL) > 0)
+		return 0;
+	sd_event_source_set_time_relative(d->gate->look, LOOK_AFTER_US);
+	return sd_event_source_set_enabled(d->gate->look, SD_EVENT_ONESHOT);
+}
+
+/* --- keepers -------------------------------------------------------------------------------------
+ */
+
+/* Twice forked, so that it is nobody's child whom a restarted daemon would have to know. */
+static int keeper_start(const struct gate *gate, int listener, dev_t device)
+{
+	sigset_t none;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid > 0)
+		return waitpid(pid, NULL, 0) < 0 ? -errno : 0;
+	if (fork() != 0)
+		_exit(0);
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_NAME, "cotenant-gate");
+	dup2(listener, STDIN_FILENO);
+	syscall(SYS_close_range, 1, ~0U, 0);
+	gate_keep(STDIN_FILENO, device, gate->path);
+	_exit(0);
+}
+
+int method_run_gate(struct daemon *d, const struct request *q, json_t **ret)
+{
+	const char *path = api_arg_string(q->args, "device");
+	_cleanup_close_ int pidfd = -1, listener = -1;
+	pid_t pid = api_arg_uint(q->args, "pid", 0);
+	struct stat st = {};
+	uid_t uid;
+	int r;
+
+	if (process_uid(pid, &uid) < 0)
+		return api_fail(q->error, API_E_NOT_FOUND, "there is no process %d", pid);
+	if (q->peer.uid != 0 && uid != q->peer.uid)
+		return api_fail(q->error, API_E_FORBIDDEN, "process %d is not yours", pid);
+	if (!d->engine || !d->gate)
+		return api_fail(q->error, API_E_CONFLICT,
+				"nothing enforces limits here, and so no gate helps");
+	if (path && (stat(path, &st) < 0 || !S_ISCHR(st.st_mode)))
+		return api_fail(q->error, API_E_BAD_REQUEST, "%s is no character device", path);
+	pidfd = syscall(SYS_pidfd_open, pid, 0);
+	listener =
+		pidfd < 0 ? -1
+			  : syscall(SYS_pidfd_getfd, pidfd, (int)api_arg_uint(q->args, "fd", 0), 0);
+	r = listener < 0 ? -errno : keeper_start(d->gate, listener, st.st_rdev);
+	if (r < 0)
+		return api_fail(q->error, API_E_FAULT, "cannot keep the gate: %s",
+				strerrordesc_np(-r));
+	*ret = json_pack("{s:b}", "kept", true);
+	return 0;
+}
+
+/* --- life ----------------------------------------------------------------------------------------
+ */
+
+static int listen_at(struct gate *gate)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	mode_t mask;
+	int r;
+
+	if (!str_copy(address.sun_path, sizeof(address.sun_path), gate->path))
+		return -ENAMETOOLONG;
+	gate->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (gate->fd < 0)
+		return -errno;
+	unlink(gate->path);
+	mask = umask(0177);
+	r = bind(gate->fd, (void *)&address, sizeof(address)) < 0 ? -errno : 0;
+	umask(mask);
+	return r;
+}
+
+int gate_open(struct daemon *d, const char *state_dir)
+{
+	struct gate *gate = calloc(1, sizeof(*gate));
+	int r;
+
+	if (!gate)
+		return -ENOMEM;
+	gate->fd = -1;
+	d->gate = gate;
+	snprintf(gate->path, sizeof(gate->path), "%s/gate", state_dir);
+	r = listen_at(gate);
+	if (r >= 0)
+		r = sd_event_add_io(d->loop, &gate->reports, gate->fd, EPOLLIN, on_reports, d);
+	if (r >= 0)
+		r = sd_event_add_time_relative(d->loop, &gate->look, CLOCK_MONOTONIC, 0, 1000,
+					       on_look, d);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(gate->look, SD_EVENT_OFF);
+	return r < 0 ? r : 0;
+}
+
+void gate_close(struct daemon *d)
+{
+	struct gate *gate = d->gate;
+
+	if (!gate)
+		return;
+	sd_event_source_unref(gate->reports);
+	sd_event_source_unref(gate->look);
+	if (gate->fd >= 0)
+		close(gate->fd);
+	free(gate);
+	d->gate = NULL;
+}
