@@ -2,15 +2,18 @@
 /*
  * cotenant run: a command as a tenant.
  *
- * The child waits at a pipe until the daemon has made it a tenant, so that not even
- * its first call is outside. If the daemon refuses, the pipe closes and the child
+ * The child waits at a door until the daemon has made it a tenant, so that not even
+ * its first call is outside. If the daemon refuses, the door closes and the child
  * ends without having run anything.
  */
 #include "ctl/ctl.h"
 
+#include "gate/gate.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #define EXIT_NO_TENANT 125
@@ -31,12 +34,27 @@ static void fill_set(sigset_t *set)
 		sigaddset(set, forwarded[i]);
 }
 
-static _Noreturn void child_main(int gate, char **argv, const sigset_t *mask)
+/* The daemon takes the listener out of this process, and says so before the command runs. */
+static void child_gate(int door)
 {
+	int listener = gate_filter();
 	char go;
 
-	if (read(gate, &go, 1) != 1)
+	if (write(door, &listener, sizeof(listener)) != sizeof(listener) || listener < 0 ||
+	    read(door, &go, 1) != 1)
 		_exit(EXIT_NO_TENANT);
+	close(listener);
+}
+
+static _Noreturn void child_main(const struct ctl *ctl, int door, const sigset_t *mask)
+{
+	char **argv = ctl->argv;
+	char go;
+
+	if (read(door, &go, 1) != 1)
+		_exit(EXIT_NO_TENANT);
+	if (ctl_option(ctl, "gate"))
+		child_gate(door);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	fprintf(stderr, "cotenant run: %s: %s\n", argv[0], strerrordesc_np(errno));
@@ -59,6 +77,30 @@ static int begin(const struct ctl *ctl, pid_t child, char **ret_tenant)
 		json_string_value(json_object_get(json_object_get(reply, "tenant"), "tenant")));
 	json_decref(reply);
 	return 0;
+}
+
+static int go_on(int door)
+{
+	return send(door, "g", 1, MSG_NOSIGNAL) == 1 ? 0 : EXIT_NO_TENANT;
+}
+
+/* The daemon keeps the other end of the child's filter. */
+static int keep_gate(const struct ctl *ctl, pid_t child, int door)
+{
+	int listener = -ESRCH;
+	json_t *reply;
+
+	if (read(door, &listener, sizeof(listener)) != sizeof(listener) || listener < 0) {
+		fprintf(stderr, "cotenant run: --gate: %s\n", strerrordesc_np(-listener));
+		return EXIT_NO_TENANT;
+	}
+	if (ctl_call(ctl, API_RUN_GATE,
+		     json_pack("{s:i, s:i, s:s*}", "pid", (int)child, "fd", listener, "device",
+			       ctl_option(ctl, "gate-device")),
+		     &reply))
+		return EXIT_NO_TENANT;
+	json_decref(reply);
+	return go_on(door);
 }
 
 /*
@@ -106,7 +148,7 @@ int verb_run(const struct ctl *ctl)
 {
 	_cleanup_free_ char *tenant = NULL;
 	sigset_t set, old;
-	int gate[2], r;
+	int door[2], r;
 	pid_t child;
 
 	if (ctl->argc == 0) {
@@ -115,20 +157,22 @@ int verb_run(const struct ctl *ctl)
 	}
 	fill_set(&set);
 	sigprocmask(SIG_BLOCK, &set, &old);
-	if (pipe2(gate, O_CLOEXEC) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, door) < 0)
 		return EXIT_NO_TENANT;
 	child = fork();
 	if (child < 0)
 		return EXIT_NO_TENANT;
 	if (child == 0) {
-		close(gate[1]);
-		child_main(gate[0], ctl->argv, &old);
+		close(door[1]);
+		child_main(ctl, door[0], &old);
 	}
-	close(gate[0]);
+	close(door[0]);
 	r = begin(ctl, child, &tenant);
-	if (r == 0 && write(gate[1], "g", 1) != 1)
-		r = EXIT_NO_TENANT;
-	close(gate[1]);
+	if (r == 0)
+		r = go_on(door[1]);
+	if (r == 0 && ctl_option(ctl, "gate"))
+		r = keep_gate(ctl, child, door[1]);
+	close(door[1]);
 	if (r != 0) {
 		waitpid(child, NULL, 0);
 		return r;
