@@ -4,6 +4,7 @@
  * answer a line on standard output.
  *
  *	alloc SIZE	cuMemAlloc: the code, and the address where it is 0
+ *	jump SIZE	cuMemAlloc past its first instruction, endbr64, and the probe on it: the code
  *	free ADDRESS	cuMemFree: the code
  *	info		cuMemGetInfo: code, free, total
  *	total		cuDeviceTotalMem: code, bytes
@@ -24,6 +25,7 @@
 
 #define OUT_OF_MEMORY 2
 #define MAX_LIVE      4096
+#define ENDBR64_SIZE  4
 
 static int (*cu_init)(unsigned);
 static int (*cu_device_get)(int *, int);
@@ -112,6 +114,14 @@ static void do_alloc(size_t size)
 	printf("%d %" PRIu64 "\n", r, address);
 }
 
+static void do_jump(size_t size)
+{
+	int (*behind)(uint64_t *, size_t) = (void *)((char *)cu_mem_alloc + ENDBR64_SIZE);
+	uint64_t address;
+
+	printf("%d\n", behind(&address, size));
+}
+
 static void do_free(uint64_t address)
 {
 	size_t i;
@@ -193,6 +203,8 @@ static int obey(const char *line, int device)
 
 	if (sscanf(line, "alloc %lu", &size) == 1)
 		do_alloc(size);
+	else if (sscanf(line, "jump %lu", &size) == 1)
+		do_jump(size);
 	else if (sscanf(line, "free %lu", &n) == 1)
 		do_free(n);
 	else if (sscanf(line, "loop %lu %lu", &n, &size) == 2)

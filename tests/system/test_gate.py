@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The second gate: what goes around the probes is found where the driver asks for memory.
+
+The software GPU issues the kernel driver's ioctls on /dev/null, which the gate is told to take for a device.
+"""
+import os
+import pathlib
+import time
+
+import pytest
+
+from conftest import ALICE, COTENANT, GIB, MIB, OUT_OF_MEMORY, ROOT, SOFTGPU, eventually
+
+EVADER = ROOT / "build/tests/system/evader"
+GATE = ["--gate", "--gate-device", "/dev/null"]
+
+
+@pytest.fixture
+def gated(host):
+    host.env["SOFTGPU_IOCTL"] = "/dev/null"
+    # A limit of a user: the driver itself keeps limits of cgroups alone, and would refuse what is tried here.
+    host.cotenant("set", "--user", ALICE, "--name", "alice", "memory.max=1G")
+    return host
+
+
+def evade(host, how, size):
+    become = ["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}", "--clear-groups"]
+    return host._add([*become, COTENANT, "run", "--name", "t", *GATE, "--", EVADER, how, size,
+                      SOFTGPU / "libcuda.so.1"])
+
+
+def keepers():
+    """Processes that keep gates, by pid."""
+    found = set()
+    for path in pathlib.Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if path.read_text() == "cotenant-gate\n":
+                found.add(int(path.parent.name))
+        except OSError:
+            pass
+    return found
+
+
+@pytest.mark.parametrize("how", ["copy", "jump", "byte"])
+def test_an_evasion_beyond_the_limit_is_ended(gated, how):
+    tenant = evade(gated, how, 3 * GIB)
+    assert tenant.process.wait(5) == 128 + 9, "killed by on-failure"
+    event = gated.events("unexplained", "t")[-1]
+    assert event["size"] >= 3 * GIB and "killed" in event["text"] and "beyond memory.max of alice" in event["text"]
+    assert "went around the probes" in gated.cotenant("explain", event["id"])
+
+
+@pytest.mark.parametrize("how", ["jump", "byte"])
+def test_an_evasion_within_the_limit_is_charged(gated, how):
+    tenant = evade(gated, how, 600 * MIB)
+    assert tenant.answer() == ["0"]
+    event = eventually(lambda: gated.events("unexplained", "t"), "it is told", 2)[-1]
+    assert "it is charged" in event["text"] and gated.book("alice")["memory.current"] >= 600 * MIB
+    assert tenant.end() == 0
+
+
+def test_on_failure_allow_lets_it_go_on(gated):
+    gated.cotenant("set", "alice", "on-failure=allow")
+    tenant = evade(gated, "jump", 3 * GIB)
+    assert tenant.answer() == ["0"]
+    eventually(lambda: gated.events("unexplained", "t"), "it is told", 2)
+    assert gated.book("alice")["memory.current"] >= 3 * GIB
+    assert tenant.end() == 0
+
+
+def test_the_driver_itself_is_an_outer_wall(gated):
+    """Where it keeps limits (R615 and newer), an evasion under a limit of a cgroup gets nothing."""
+    tenant = gated._add([COTENANT, "run", "--memory.max", "1G", *GATE, "--", EVADER, "jump", 3 * GIB])
+    assert tenant.answer() == [str(OUT_OF_MEMORY)]
+    assert tenant.end() == 0
+
+
+def test_who_keeps_to_the_calls_is_left_alone(gated):
+    tenant = gated.run(*GATE, name="t", user=ALICE).started()
+    assert tenant.alloc(2 * GIB) == -OUT_OF_MEMORY
+    assert tenant.alloc(700 * MIB) > 0
+    assert tenant.ask(f"loop 200 {8 * MIB}") == ["0", "0"] and tenant.ask("check") == ["right"]
+    time.sleep(0.2)
+    assert not gated.events("unexplained")
+    assert tenant.end() == 0
+
+
+def test_the_gate_outlives_the_daemon(gated):
+    before = keepers()
+    tenant = gated.run(*GATE, name="t", user=ALICE).started()
+    kept = keepers() - before
+    assert len(kept) == 1
+    gated.kill()
+    assert tenant.alloc(100 * MIB) > 0, "its ioctls go on"
+    gated.start()
+    assert keepers() - before == kept
+    assert tenant.end() == 0
+    eventually(lambda: not keepers() - before, "the keeper ends with the last of the command")
+
+
+def test_an_evasion_while_the_daemon_is_away_is_found_when_it_is_back(gated):
+    gated.cotenant("set", "alice", "on-failure=allow")
+    tenant = gated.run(*GATE, name="t", user=ALICE).started()
+    gated.kill()
+    assert tenant.ask(f"jump {3 * GIB}") == ["0"]
+    gated.start()
+    eventually(lambda: gated.events("unexplained", "t"), "the keeper reports it to the next daemon", 5)
+    assert gated.book("alice")["memory.current"] >= 3 * GIB
+
+
+def test_users_may_gate_their_own_processes_alone(gated):
+    refused = gated.refused("api", "run.gate", f"pid={os.getpid()}", "fd=0", user=61001)
+    assert "not yours" in refused
