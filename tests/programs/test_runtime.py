@@ -12,6 +12,8 @@ RUNS = ROOT / "build/bin/softgpu-run"
 
 
 FLAGS = {
+    "relocatable": ["-rdc=true", "-gencode", "arch=compute_75,code=[sm_75,compute_75]",
+                    PROGRAMS / "relocatable-part.cu"],
     "no-image": ["-gencode", "arch=compute_75,code=sm_75"],
     "own-streams": ["-arch=compute_75", "-default-stream", "per-thread", "-w"],
 }
@@ -22,11 +24,11 @@ def compiled(name, how="shared"):
     source = PROGRAMS / f"{name}.cu"
     return make(f"runtime-{name}-{how}",
                 [nvcc, "-cudart", how, *FLAGS.get(name, ["-arch=compute_75"]), source, "-o", "@OUT@"],
-                [source, PROGRAMS / "check.h"])
+                [source, PROGRAMS / "check.h", *PROGRAMS.glob(f"{name}-*.cu")])
 
 
 @pytest.mark.parametrize("name", ["launch", "symbols", "copies", "streams", "own-streams", "graphs", "graph-nodes",
-                                  "devices", "host-memory", "pools"])
+                                  "relocatable", "devices", "host-memory", "pools"])
 def test_runtime_program_is_right(gpu, name):
     assert "right" in run([compiled(name)], gpu)
 

@@ -30,6 +30,14 @@ int main(int argc, char **argv)
 	EXPECT(cudaDeviceSynchronize() == expected);
 	EXPECT(cudaMalloc(&x, 4) == expected);
 	EXPECT(cudaPeekAtLastError() == expected);
+	EXPECT(cudaGetLastError() == expected);
+	EXPECT(cudaDeviceSynchronize() == expected);
+
+	CHECK(cudaDeviceReset());
+	cudaGetLastError();
+	check_small<<<1, 32>>>(3);
+	CHECK(cudaGetLastError());
+	CHECK(cudaDeviceSynchronize());
 	printf("fault stays\n");
 	return 0;
 }
