@@ -510,25 +510,57 @@ static void decode_video(struct decoder *d)
 	decode_widen(d);
 }
 
+/* d->in is the selp that says how wide. */
+static void emit_select(struct decoder *d, u32 to, u32 yes, u32 no, u32 p)
+{
+	struct insn *out = decode_emit_extra(d, decode_handler(d->in));
+
+	out->op[0] = to;
+	out->op[1] = yes;
+	out->op[2] = no;
+	out->op[3] = p;
+}
+
+/* Each half of the result for itself: p is what the lower halves gave, q the upper ones. */
+static void select_halves(struct decoder *d, u32 to, u32 yes, u32 p, u32 q)
+{
+	u32 if_p = decode_temp(d, 4), if_not = decode_temp(d, 4);
+
+	emit_select(d, if_p, decode_constant(d, yes | yes << 16, 4), decode_constant(d, yes, 4), q);
+	emit_select(d, if_not, decode_constant(d, yes << 16, 4), decode_constant(d, 0, 4), q);
+	emit_select(d, to, if_p, if_not, p);
+}
+
+/* What set gives for true: all bits of an integer, or one; for a pair, in each half. */
+static u64 set_true(enum ptx_type type, bool is_pair)
+{
+	switch (type) {
+	case PTX_F32:
+		return 0x3f800000;
+	case PTX_F16:
+	case PTX_F16X2:
+		return 0x3c00;
+	case PTX_BF16:
+	case PTX_BF16X2:
+		return 0x3f80;
+	default:
+		return is_pair ? 0xffff : UINT64_MAX;
+	}
+}
+
 /* set is setp and a selection between two constants; lop3 with a predicate ends in a comparison. */
 static void decode_set(struct decoder *d)
 {
 	const struct ptx_insn *in = d->in;
 	enum ptx_type type = (enum ptx_type)in->type;
 	struct ptx_insn compare = *in, select = *in;
-	u32 a, b, c, p = decode_temp_pred(d), bytes = ptx_type_bytes((enum ptx_type)in->stype);
-	u64 yes = ptx_type_kind(type) != 'f' ? UINT64_MAX :
-		  type == PTX_F32	     ? 0x3f800000 :
-		  type == PTX_F16	     ? 0x3c00 :
-					       0x3f80;
+	u32 a, b, c, p = decode_temp_pred(d), q = decode_temp_pred(d);
+	u32 bytes = ptx_type_bytes((enum ptx_type)in->stype);
+	bool is_pair = in->stype == PTX_F16X2 || in->stype == PTX_BF16X2;
+	u64 yes = set_true(type, is_pair);
 	struct insn *out;
 	u8 flags = 0;
 
-	if (in->type == PTX_F16X2 || in->type == PTX_BF16X2 || in->stype == PTX_F16X2 ||
-	    in->stype == PTX_BF16X2) {
-		decode_refuse(d, "set on packed halves is not run here");
-		return;
-	}
 	compare.op = PTX_OP_SETP;
 	compare.type = in->stype;
 	a = decode_source(d, &d->ops[1], bytes);
@@ -537,7 +569,7 @@ static void decode_set(struct decoder *d)
 	d->in = &compare;
 	out = decode_emit(d, decode_handler(d->in));
 	out->op[0] = p;
-	out->op[1] = decode_temp_pred(d);
+	out->op[1] = q;
 	out->op[2] = a;
 	out->op[3] = b;
 	out->op[4] = c;
@@ -547,14 +579,15 @@ static void decode_set(struct decoder *d)
 	decode_wrap_float(d, out);
 
 	select.op = PTX_OP_SELP;
+	if (is_pair)
+		select.type = PTX_B32;
 	d->in = &select;
 	bytes = ptx_type_bytes(type);
 	a = decode_result(d, &d->ops[0], bytes, ptx_type_kind(type) == 's');
-	out = decode_emit_extra(d, decode_handler(d->in));
-	out->op[0] = a;
-	out->op[1] = decode_constant(d, yes, bytes);
-	out->op[2] = decode_constant(d, 0, bytes);
-	out->op[3] = p;
+	if (is_pair)
+		select_halves(d, a, (u32)yes, p, q);
+	else
+		emit_select(d, a, decode_constant(d, yes, bytes), decode_constant(d, 0, bytes), p);
 	decode_widen(d);
 	d->in = in;
 }

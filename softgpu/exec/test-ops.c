@@ -330,6 +330,10 @@ static f16 half_ftz(f16 h)
 	OP("set.lt.u32.s32 %d, %a, %b", u32, s32, s32, s32, a < b ? UINT32_MAX : 0)                \
 	OP("set.ge.f32.f32 %d, %a, %b", f32, f32, f32, f32, a >= b ? 1 : 0)                        \
 	OP("set.eq.f16.f16 %d, %a, %b", f16, f16, f16, f16, H(a) == H(b) ? 0x3c00 : 0)             \
+	OP("set.gt.f16x2.f16x2 %d, %a, %b", u32, u32, u32, u32,                                    \
+	   (H((u16)a) > H((u16)b) ? 0x3c00 : 0) | (H(a >> 16) > H(b >> 16) ? 0x3c000000 : 0))      \
+	OP("set.le.u32.f16x2 %d, %a, %b", u32, u32, u32, u32,                                      \
+	   (H((u16)a) <= H((u16)b) ? 0xffff : 0) | (H(a >> 16) <= H(b >> 16) ? 0xffff0000 : 0))    \
 	OP("testp.subnormal.f32 %p, %a; selp.b32 %d, 1, 0, %p", u32, f32, f32, f32,                \
 	   fpclassify(a) == FP_SUBNORMAL)                                                          \
 	OP("testp.normal.f64 %p, %a; selp.b32 %d, 1, 0, %p", u32, f64, f64, f64,                   \
