@@ -56,6 +56,7 @@ int engine_client_new(struct state *state, unsigned dev, struct engine_client **
 	client->state = state;
 	client->file = state->files[dev];
 	client->slot = state->slots[dev];
+	line_advance(client->file, engine_now_ns());
 	client->index = line_join(client->file, atomic_load(&client->slot->birth));
 	if (client->index < 0) {
 		free(client);

@@ -8,6 +8,7 @@
 #define LENGTH_MAX  ((1ull << (64 - CLIENT_BITS)) - 1)
 #define BACKLOG_MAX (1ull << 52) /* more is no work but damage */
 #define LATE_TURNS  1024	 /* 2 s of turns */
+#define AHEAD_MAX   3600000000000ull /* turns end a slice from now; in an hour is damage */
 
 static struct state_client *turn_client(struct state_file *file, struct pair turn)
 {
@@ -109,12 +110,31 @@ static uint64_t turn_length(const struct state_file *file, const struct next *ne
 	return next->backlog_ns;
 }
 
+/* A file that somebody scribbled on would keep the line waiting for years. */
+static void turn_mend(struct state_file *file, uint64_t now_ns)
+{
+	struct pair turn = pair_load(&file->turn);
+
+	if (turn.a > now_ns && turn.a - now_ns > AHEAD_MAX)
+		pair_replace(&file->turn, turn, (struct pair){ .a = now_ns });
+}
+
+/* Likewise: nobody was served later than the last turn. Read in this order it cannot have moved. */
+static void served_mend(struct state_file *file, struct state_client *client)
+{
+	struct pair served = pair_load(&client->served);
+
+	if (served.a > pair_load(&file->turn).a)
+		pair_replace(&client->served, served, (struct pair){ .b = served.b });
+}
+
 void line_advance(struct state_file *file, uint64_t now_ns)
 {
 	struct pair turn, to;
 	struct next next;
 	uint64_t length;
 
+	turn_mend(file, now_ns);
 	for (;;) {
 		turn = turn_complete(file);
 		if (turn.a > now_ns)
@@ -144,6 +164,7 @@ int line_join(struct state_file *file, uint64_t owner)
 		state_raise(&file->n_clients, i + 1);
 		if (!atomic_compare_exchange_strong(&client->owner, &old, owner))
 			continue;
+		served_mend(file, client);
 		atomic_store(&client->filled, 0);
 		atomic_store(&client->keeps_turn, 0);
 		atomic_store(&client->ready_ns, 0);

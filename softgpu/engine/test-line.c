@@ -230,6 +230,22 @@ static void test_shares(uint64_t job_ns, bool queued, const char *what)
 	free(file);
 }
 
+static void test_damage(void)
+{
+	struct state_file *file = file_new();
+	uint64_t at;
+	int a;
+
+	file->turn = (struct pair){ .a = UINT64_MAX / 2, .b = 1ull << 60 };
+	file->clients[0].served = (struct pair){ .a = UINT64_MAX / 4, .b = 5 };
+	line_advance(file, BEGIN);
+	a = client_new(file, 0);
+	at = ask(file, a, 1 * MS, BEGIN, false);
+	check(end_of(file, a, at, BEGIN + 1 * MS) == BEGIN + 1 * MS,
+	      "turns in the far future, written by somebody else, hold nobody up");
+	free(file);
+}
+
 static void test_work(void)
 {
 	struct softgpu_device_config device = { .n_sms = 100, .clock_mhz = 1000 };
@@ -254,6 +270,7 @@ int main(void)
 	test_shares(7 * MS, true, "ten tenants, queued kernels of 7 ms: equal shares of 100 %");
 	test_shares(1 * MS, false, "ten tenants that synchronise after each kernel of 1 ms");
 	test_shares(20 * MS, false, "ten tenants that synchronise after each kernel of 20 ms");
+	test_damage();
 	test_work();
 	return n_failed != 0;
 }
