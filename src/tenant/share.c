@@ -28,7 +28,7 @@ void share_correct(struct share *s, uint64_t now, double ns)
 {
 	uint64_t least = now > SHARE_BURST_NS ? now - SHARE_BURST_NS : 0;
 	int64_t shift = (int64_t)(ns * s->stretch / SHARE_ONE);
-	uint64_t due = __atomic_load_n(&s->due_ns, __ATOMIC_RELAXED), to;
+	__u64 due = __atomic_load_n(&s->due_ns, __ATOMIC_RELAXED), to;
 
 	do {
 		to = MAX(due, least);
@@ -39,7 +39,7 @@ void share_correct(struct share *s, uint64_t now, double ns)
 
 void share_set_rate(struct share *s, uint64_t now, uint32_t stretch)
 {
-	uint64_t due = __atomic_load_n(&s->due_ns, __ATOMIC_RELAXED);
+	__u64 due = __atomic_load_n(&s->due_ns, __ATOMIC_RELAXED);
 	uint64_t owed = due > now ? due - now : 0;
 
 	if (s->stretch && stretch && owed)
