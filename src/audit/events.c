@@ -12,7 +12,10 @@
 static int on_event(void *userdata, void *data, size_t size)
 {
 	struct engine *engine = userdata;
+	const struct audit_event *event = data;
 
+	if (size >= sizeof(*event) && event->kind == AUDIT_EVENT_NEW_PROCESS)
+		launches_meet(engine, event->tgid);
 	if (engine->on_event && size >= sizeof(struct audit_event))
 		engine->on_event(data, "", engine->userdata);
 	return 0;

@@ -24,6 +24,7 @@
 #define DRAINED_BELOW	0.95
 #define COST_NS_MIN	500
 #define DEFAULT_WEIGHT	100
+#define RECORD_PROBES	16	/* as the programs: a process' record stands among so many from its id on */
 #define MAX_LINKS	8	/* copies of libcuda that are probed in one process */
 
 /** struct probed - a process whose launches are probed */
@@ -265,15 +266,23 @@ static int probe_if_limited(const struct audit_process *process, void *userdata)
 
 static const struct audit_process *process_of(const struct engine *engine, const struct probed *p)
 {
-	for (size_t i = 0; i < AUDIT_PROCESSES; i++) {
+	for (uint32_t i = 0; i < RECORD_PROBES; i++) {
 		const struct audit_process *process = &engine->state->processes[(p->pid + i) & (AUDIT_PROCESSES - 1)];
 
 		if (process->serial == p->serial && audit_process_tgid(process) == (uint32_t)p->pid)
 			return process;
-		if (i >= 16)
-			break;
 	}
 	return NULL;
+}
+
+void launches_meet(struct engine *engine, pid_t pid)
+{
+	for (uint32_t i = 0; engine->many_probes && i < RECORD_PROBES; i++) {
+		const struct audit_process *process = &engine->state->processes[(pid + i) & (AUDIT_PROCESSES - 1)];
+
+		if (audit_process_tgid(process) == (uint32_t)pid)
+			probe_if_limited(process, engine);
+	}
 }
 
 /* Let go of processes that are gone or have not needed it for a while. */
@@ -519,6 +528,8 @@ int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned devic
 	/* None at all would hold a launch for ever. */
 	s->max_permille = compute->max_permille < 1000 ? MAX(compute->max_permille, 1U) : 0;
 	s->weight = compute->weight;
+	if (s->max_permille && !s->stretch)
+		rate_set(s, now_ns(), max_of(s), /* limited= */ true);
 	return 0;
 }
 

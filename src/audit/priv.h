@@ -114,6 +114,8 @@ void holder_forget(struct engine *engine);
 struct launches *launches_new(void);
 /** launches_free() - the pinned probes stay; accepts NULL */
 void launches_free(struct launches *launches);
+/** launches_meet() - a process is charged for the first time: probe it before it launches, if it is limited */
+void launches_meet(struct engine *engine, pid_t pid);
 /** launches_detach() - take all probes on launches off */
 void launches_detach(struct engine *engine);
 
