@@ -188,14 +188,16 @@ class Host:
         """Starts a tenant program by `cotenant run`."""
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
         named = ["--name", name] if name else []
-        return self._add([*become, COTENANT, "run", *named, *options, "--", TENANT, device])
+        return self.add([*become, COTENANT, "run", *named, *options, "--", TENANT, device])
 
     def spawn(self, user=None, device=0):
         """Starts a tenant program as anybody would, without cotenant."""
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        return self._add([*become, TENANT, device])
+        return self.add([*become, TENANT, device])
 
-    def _add(self, command):
+    def add(self, command):
+        """Starts a tenant program by any command; "cotenant" stands for the one of this build."""
+        command = [COTENANT if word == "cotenant" else word for word in command]
         tenant = Tenant(command, self.env)
         self.tenants.append(tenant)
         return tenant

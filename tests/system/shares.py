@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device time as the device tells it: who had which part of it, in windows of two seconds.
+
+As a program, `shares.py SECONDS`, it prints the samples of each process; measure() runs it so
+in a tenant's environment. Nothing here asks Cotenant.
+"""
+import ctypes
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LAUNCHER = ROOT / "build/tests/system/launcher"
+PERIODS = 12  # of a sixth of a second: two seconds
+
+
+class Sample(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("time_us", ctypes.c_ulonglong), ("sm", ctypes.c_uint),
+                ("memory", ctypes.c_uint), ("encoder", ctypes.c_uint), ("decoder", ctypes.c_uint)]
+
+
+def collect(seconds):
+    """Per cent of each period, by process id."""
+    nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    device = ctypes.c_void_p()
+    assert nvml.nvmlInit_v2() == 0
+    assert nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0
+    found, last, end = {}, 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        samples, n = (Sample * 64)(), ctypes.c_uint(64)
+        if nvml.nvmlDeviceGetProcessUtilization(device, samples, ctypes.byref(n), ctypes.c_ulonglong(last)) == 0:
+            for sample in samples[:n.value]:
+                last = max(last, sample.time_us)
+                found.setdefault(sample.pid, []).append(sample.sm)
+        time.sleep(0.05)
+    return found
+
+
+def measure(env, pids, seconds):
+    """The least and the greatest share in any window, for each process."""
+    done = subprocess.run([sys.executable, __file__, str(seconds)], env=env, check=True, capture_output=True,
+                          text=True)
+    found = {int(pid): values for pid, values in json.loads(done.stdout).items()}
+    result = []
+    for pid in pids:
+        values = found[pid]
+        windows = [sum(values[i:i + PERIODS]) / PERIODS for i in range(len(values) - PERIODS + 1)]
+        result.append((min(windows), max(windows)))
+    return result
+
+
+def launch(host, name, limit, how="kernel", duration_ns=200_000, blocks=132, sync=0, seconds=60):
+    """Starts a launcher as a tenant, and returns it and its process id."""
+    tenant = host.add(["cotenant", "run", "--name", name, *limit, "--", LAUNCHER, how, duration_ns, blocks,
+                       sync, seconds])
+    return tenant, int(tenant.answer()[0])
+
+
+def end(*started):
+    """Ends what launch() has started; the command that started it ends with it."""
+    for tenant, pid in started:
+        os.kill(pid, signal.SIGKILL)
+        tenant.process.wait(20)
+
+
+if __name__ == "__main__":
+    print(json.dumps(collect(float(sys.argv[1]))))
