@@ -51,12 +51,19 @@ static void serve(const char *path)
 	}
 }
 
+/* The socket's file is there before anybody listens on it, so ask until there is an answer. */
 static void wait_for(const char *path)
 {
-	int i;
+	struct api_error error = {};
+	int i, r = -1;
 
-	for (i = 0; i < 500 && access(path, F_OK) < 0; i++)
-		usleep(10000);
+	for (i = 0; i < 500 && r < 0; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		r = api_request(path, API_METRICS, NULL, &text, &error);
+		if (r < 0)
+			usleep(10000);
+	}
 }
 
 static void test_calls(const char *path)
