@@ -4,8 +4,8 @@
  *
  *	call	cuMemAlloc by its entry: no evasion
  *	copy	by a copy of libcuda in memory
- *	jump	past the first instruction of the entry, endbr64
- *	byte	by the entry, after its first byte was written back
+ *	jump	past the entry, to where its jump leads
+ *	byte	by the entry, after the probed byte was written back
  *
  * Prints the code of the allocation, and waits for the end of its input.
  */
@@ -20,8 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ENDBR64_SIZE 4
-#define ENDBR64_BYTE 0xf3
+/* The software GPU's entry: endbr64; jmp rel32. The probe is on the jump. */
+#define JUMP	  4
+#define JUMP_BYTE 0xe9
+#define JUMP_END  9
 
 typedef int (*alloc_fn)(uint64_t *, size_t);
 
@@ -68,8 +70,16 @@ static alloc_fn write_byte_back(void *entry)
 
 	if (mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC))
 		exit(1);
-	*(volatile unsigned char *)entry = ENDBR64_BYTE;
+	((volatile unsigned char *)entry)[JUMP] = JUMP_BYTE;
 	return entry;
+}
+
+static alloc_fn behind(const char *entry)
+{
+	int32_t way;
+
+	memcpy(&way, entry + JUMP + 1, sizeof(way));
+	return (alloc_fn)(uintptr_t)(entry + JUMP_END + way);
 }
 
 int main(int argc, char **argv)
@@ -86,7 +96,7 @@ int main(int argc, char **argv)
 	entry = dlsym(library, "cuMemAlloc_v2");
 	alloc = entry;
 	if (strcmp(argv[1], "jump") == 0)
-		alloc = (alloc_fn)((char *)entry + ENDBR64_SIZE);
+		alloc = behind(entry);
 	else if (strcmp(argv[1], "byte") == 0)
 		alloc = write_byte_back(entry);
 	printf("%d\n", alloc(&address, strtoull(argv[2], NULL, 10)));

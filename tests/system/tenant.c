@@ -4,7 +4,7 @@
  * answer a line on standard output.
  *
  *	alloc SIZE	cuMemAlloc: the code, and the address where it is 0
- *	jump SIZE	cuMemAlloc past its first instruction, endbr64, and the probe on it: the code
+ *	jump SIZE	cuMemAlloc past its entry and the probe on it: the code
  *	free ADDRESS	cuMemFree: the code
  *	info		cuMemGetInfo: code, free, total
  *	total		cuDeviceTotalMem: code, bytes
@@ -25,7 +25,6 @@
 
 #define OUT_OF_MEMORY 2
 #define MAX_LIVE      4096
-#define ENDBR64_SIZE  4
 
 static int (*cu_init)(unsigned);
 static int (*cu_device_get)(int *, int);
@@ -114,11 +113,16 @@ static void do_alloc(size_t size)
 	printf("%d %" PRIu64 "\n", r, address);
 }
 
+/* The entry is endbr64; jmp rel32. */
 static void do_jump(size_t size)
 {
-	int (*behind)(uint64_t *, size_t) = (void *)((char *)cu_mem_alloc + ENDBR64_SIZE);
+	const char *entry = (const char *)cu_mem_alloc;
+	int (*behind)(uint64_t *, size_t);
 	uint64_t address;
+	int32_t way;
 
+	memcpy(&way, entry + 5, sizeof(way));
+	behind = (void *)(entry + 9 + way);
 	printf("%d\n", behind(&address, size));
 }
 

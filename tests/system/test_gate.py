@@ -9,23 +9,26 @@ import time
 
 import pytest
 
-from conftest import ALICE, COTENANT, GIB, MIB, OUT_OF_MEMORY, ROOT, SOFTGPU, eventually
+from conftest import COTENANT, GIB, MIB, OUT_OF_MEMORY, ROOT, SOFTGPU, eventually
 
 EVADER = ROOT / "build/tests/system/evader"
 GATE = ["--gate", "--gate-device", "/dev/null"]
+# A cgroup and a user that no other run of the tests uses at the same time.
+NAME = f"gated-{os.getpid()}"
+USER = 100000 + os.getpid()
 
 
 @pytest.fixture
 def gated(host):
     host.env["SOFTGPU_IOCTL"] = "/dev/null"
     # A limit of a user: the driver itself keeps limits of cgroups alone, and would refuse what is tried here.
-    host.cotenant("set", "--user", ALICE, "--name", "alice", "memory.max=1G")
+    host.cotenant("set", "--user", USER, "--name", "alice", "memory.max=1G")
     return host
 
 
 def evade(host, how, size):
-    become = ["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}", "--clear-groups"]
-    return host._add([*become, COTENANT, "run", "--name", "t", *GATE, "--", EVADER, how, size,
+    become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+    return host._add([*become, COTENANT, "run", "--name", NAME, *GATE, "--", EVADER, how, size,
                       SOFTGPU / "libcuda.so.1"])
 
 
@@ -45,7 +48,7 @@ def keepers():
 def test_an_evasion_beyond_the_limit_is_ended(gated, how):
     tenant = evade(gated, how, 3 * GIB)
     assert tenant.process.wait(5) == 128 + 9, "killed by on-failure"
-    event = gated.events("unexplained", "t")[-1]
+    event = gated.events("unexplained", NAME)[-1]
     assert event["size"] >= 3 * GIB and "killed" in event["text"] and "beyond memory.max of alice" in event["text"]
     assert "went around the probes" in gated.cotenant("explain", event["id"])
 
@@ -54,7 +57,7 @@ def test_an_evasion_beyond_the_limit_is_ended(gated, how):
 def test_an_evasion_within_the_limit_is_charged(gated, how):
     tenant = evade(gated, how, 600 * MIB)
     assert tenant.answer() == ["0"]
-    event = eventually(lambda: gated.events("unexplained", "t"), "it is told", 2)[-1]
+    event = eventually(lambda: gated.events("unexplained", NAME), "it is told", 2)[-1]
     assert "it is charged" in event["text"] and gated.book("alice")["memory.current"] >= 600 * MIB
     assert tenant.end() == 0
 
@@ -63,7 +66,7 @@ def test_on_failure_allow_lets_it_go_on(gated):
     gated.cotenant("set", "alice", "on-failure=allow")
     tenant = evade(gated, "jump", 3 * GIB)
     assert tenant.answer() == ["0"]
-    eventually(lambda: gated.events("unexplained", "t"), "it is told", 2)
+    eventually(lambda: gated.events("unexplained", NAME), "it is told", 2)
     assert gated.book("alice")["memory.current"] >= 3 * GIB
     assert tenant.end() == 0
 
@@ -76,7 +79,7 @@ def test_the_driver_itself_is_an_outer_wall(gated):
 
 
 def test_who_keeps_to_the_calls_is_left_alone(gated):
-    tenant = gated.run(*GATE, name="t", user=ALICE).started()
+    tenant = gated.run(*GATE, name=NAME, user=USER).started()
     assert tenant.alloc(2 * GIB) == -OUT_OF_MEMORY
     assert tenant.alloc(700 * MIB) > 0
     assert tenant.ask(f"loop 200 {8 * MIB}") == ["0", "0"] and tenant.ask("check") == ["right"]
@@ -87,7 +90,7 @@ def test_who_keeps_to_the_calls_is_left_alone(gated):
 
 def test_the_gate_outlives_the_daemon(gated):
     before = keepers()
-    tenant = gated.run(*GATE, name="t", user=ALICE).started()
+    tenant = gated.run(*GATE, name=NAME, user=USER).started()
     kept = keepers() - before
     assert len(kept) == 1
     gated.kill()
@@ -100,11 +103,11 @@ def test_the_gate_outlives_the_daemon(gated):
 
 def test_an_evasion_while_the_daemon_is_away_is_found_when_it_is_back(gated):
     gated.cotenant("set", "alice", "on-failure=allow")
-    tenant = gated.run(*GATE, name="t", user=ALICE).started()
+    tenant = gated.run(*GATE, name=NAME, user=USER).started()
     gated.kill()
     assert tenant.ask(f"jump {3 * GIB}") == ["0"]
     gated.start()
-    eventually(lambda: gated.events("unexplained", "t"), "the keeper reports it to the next daemon", 5)
+    eventually(lambda: gated.events("unexplained", NAME), "the keeper reports it to the next daemon", 5)
     assert gated.book("alice")["memory.current"] >= 3 * GIB
 
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds of libcuda whose symbols do not tell where its calls are, and the files that do."""
+import os
 import subprocess
 
 import pytest
 
 from conftest import COTENANT, GIB, MIB, OUT_OF_MEMORY, SOFTGPU, eventually
 
+# Nobody else's, so that other runs of the tests on this machine are not in the way.
+USER = 200000 + os.getpid()
 WITH_SYMBOLS = SOFTGPU / "procaddr/libcuda.so.1"
 
 
@@ -25,6 +28,12 @@ def stripped(host):
     return library
 
 
+def start(host):
+    """A tenant of a user who has a limit: those of cgroups are kept by the driver itself, too."""
+    host.cotenant("set", "--user", USER, "--name", "t", "memory.max=1G")
+    return host.run(name=f"offsets-{os.getpid()}", user=USER).started()
+
+
 def place(host, text):
     """Puts a file there, and waits until the daemon has read it."""
     (host.dir / "conf/offsets.d/build.conf").write_text(text)
@@ -42,7 +51,7 @@ def check_limits_hold(host, tenant, name):
 
 
 def test_without_a_file_it_is_unprotected_and_named(host, stripped):
-    tenant = host.run("--memory.max", "1G", name="t").started()
+    tenant = start(host)
     assert tenant.alloc(2 * GIB) > 0, "nothing is known of this build"
     event = eventually(lambda: host.events("unprobed"), "it is told")[-1]
     assert str(stripped) in event["text"] and "no file of offsets.d is for its build-id" in event["text"]
@@ -53,7 +62,7 @@ def test_without_a_file_it_is_unprotected_and_named(host, stripped):
 
 def test_with_one_the_limits_hold(host, stripped):
     place(host, offsets(WITH_SYMBOLS).stdout)
-    tenant = host.run("--memory.max", "1G", name="t").started()
+    tenant = start(host)
     check_limits_hold(host, tenant, "t")
     assert "unprotected:" not in host.cotenant("doctor")
     host.kill()
@@ -62,7 +71,7 @@ def test_with_one_the_limits_hold(host, stripped):
 
 
 def test_a_file_that_comes_later_is_taken_at_once(host, stripped):
-    tenant = host.run("--memory.max", "1G", name="t").started()
+    tenant = start(host)
     assert tenant.alloc(2 * GIB) > 0
     assert "unprotected:" in host.command("doctor").stdout
     place(host, offsets(WITH_SYMBOLS).stdout)
@@ -79,7 +88,7 @@ def test_a_file_that_comes_later_is_taken_at_once(host, stripped):
 ])
 def test_a_file_that_does_not_match_is_refused(host, stripped, change, reason):
     place(host, change(offsets(WITH_SYMBOLS).stdout))
-    tenant = host.run("--memory.max", "1G", name="t").started()
+    tenant = start(host)
     assert tenant.alloc(2 * GIB) > 0
     event = eventually(lambda: host.events("offsets-refused"), "it is told")[-1]
     assert "build.conf" in event["text"] and reason in event["text"]
@@ -89,7 +98,7 @@ def test_a_file_that_does_not_match_is_refused(host, stripped, change, reason):
 
 def test_a_file_for_another_build_changes_nothing(host, stripped):
     place(host, offsets(SOFTGPU / "libcuda.so.1").stdout)
-    tenant = host.run("--memory.max", "1G", name="t").started()
+    tenant = start(host)
     assert tenant.alloc(2 * GIB) > 0
     assert not host.events("offsets-refused") and host.events("unprobed")
 
