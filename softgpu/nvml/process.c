@@ -14,7 +14,7 @@ struct process_list {
 	unsigned n;
 };
 
-/* Those that have a context; who only opened the driver is none. */
+/* Those with a context, or memory that outlived it: a pool's. Who only opened the driver is none. */
 static nvmlReturn_t list_read(unsigned dev, struct process_list *ret)
 {
 	struct state_process *all = calloc(STATE_SLOTS_MAX, sizeof(*all));
@@ -26,7 +26,7 @@ static nvmlReturn_t list_read(unsigned dev, struct process_list *ret)
 	n = state_processes(nvml.state, dev, all, STATE_SLOTS_MAX);
 	*ret = (struct process_list){ .entries = all };
 	for (size_t i = 0; i < n && i < STATE_SLOTS_MAX; i++) {
-		if (all[i].n_contexts > 0)
+		if (all[i].n_contexts > 0 || all[i].used_bytes > 0)
 			all[ret->n++] = all[i];
 	}
 	return NVML_SUCCESS;

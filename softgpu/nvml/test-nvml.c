@@ -165,7 +165,7 @@ static void test_idle(void)
 	      "idle: we are no compute process ourselves");
 }
 
-/* A process with 500 MiB and a context, whose device is always busy. */
+/* A process with 500 MiB and a context, whose device is always busy; and memory on another. */
 static void work(void)
 {
 	struct engine_job job = { .duration_ns = 100000000, .more = true };
@@ -175,7 +175,7 @@ static void work(void)
 
 	if (config_load(&config) != 0 || state_open(&config, STATE_CONFIGURE, &state) != 0 ||
 	    state_attach(state) != 0 || state_charge(state, 0, 500 * MIB) != 0 ||
-	    engine_client_new(state, 0, &client) != 0)
+	    state_charge(state, 1, 100 * MIB) != 0 || engine_client_new(state, 0, &client) != 0)
 		_exit(1);
 	state_context_add(state, 0, 1);
 	for (;;) {
@@ -219,8 +219,8 @@ static void check_processes(pid_t pid)
 	n = 4;
 	check(call(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDevice_t, unsigned *,
 		   void *)(device(1), &n, infos) == 0 &&
-		      n == 0,
-	      "running processes: of another device");
+		      n == 1 && infos[0].usedGpuMemory == 100 * MIB,
+	      "running processes: of another device, with memory alone");
 }
 
 static void check_utilization(pid_t pid)

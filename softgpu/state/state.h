@@ -103,7 +103,7 @@ void state_uncharge(struct state *state, unsigned dev, uint64_t bytes);
 /**
  * state_context_add() - count the contexts of this process on a device
  *
- * A process is one that computes on the device while it has a context there.
+ * A process is one that computes on the device while it has a context or memory there.
  */
 void state_context_add(struct state *state, unsigned dev, int n);
 
