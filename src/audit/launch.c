@@ -2,8 +2,8 @@
 /*
  * Compute limits: who is probed at launches, what launches take, who gets which part.
  *
- * All of it happens on the caller's thread; the programs and the holder only read what is left in the
- * shared state. If the caller dies they go on with the costs and rates of its last word.
+ * All of it happens on the caller's thread; the programs and the holder only read what is left in
+ * the shared state. If the caller dies they go on with the costs and rates of its last word.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,18 +14,19 @@
 #include "priv.h"
 #include "audit.skel.h"
 
-#define MILLISECOND	1000000ULL
-#define SCAN_NS		(100 * MILLISECOND)	/* look for processes that are to be probed */
-#define KEEP_NS		(10000 * MILLISECOND)	/* probes stay so long after their need */
-#define ACTIVE_NS	(500 * MILLISECOND)	/* at work is who was within this time */
-#define PERIOD_NS	(500 * MILLISECOND / 3)	/* until the first two samples tell */
-#define PERIOD_NS_MAX	(1000 * MILLISECOND)
-#define SILENT_NS	(600 * MILLISECOND)	/* drivers leave out who does nothing */
-#define DRAINED_BELOW	0.95
-#define COST_NS_MIN	500
-#define DEFAULT_WEIGHT	100
-#define RECORD_PROBES	16	/* as the programs: a process' record stands among so many from its id on */
-#define MAX_LINKS	8	/* copies of libcuda that are probed in one process */
+#define MILLISECOND    1000000ULL
+#define SCAN_NS	       (100 * MILLISECOND)     /* look for processes that are to be probed */
+#define KEEP_NS	       (10000 * MILLISECOND)   /* probes stay so long after their need */
+#define ACTIVE_NS      (500 * MILLISECOND)     /* at work is who was within this time */
+#define PERIOD_NS      (500 * MILLISECOND / 3) /* until the first two samples tell */
+#define PERIOD_NS_MAX  (1000 * MILLISECOND)
+#define SILENT_NS      (600 * MILLISECOND) /* drivers leave out who does nothing */
+#define DRAINED_BELOW  0.95
+#define COST_NS_MIN    500
+#define DEFAULT_WEIGHT 100
+#define RECORD_PROBES \
+	16	    /* as the programs: a process' record stands among so many from its id on */
+#define MAX_LINKS 8 /* copies of libcuda that are probed in one process */
 
 /** struct probed - a process whose launches are probed */
 struct probed {
@@ -40,10 +41,10 @@ struct probed {
 	} links[MAX_LINKS];
 	size_t n_links;
 	struct share_meter meters[LEDGER_DEVICES];
-	uint64_t since_ns;			/* it has been probed */
-	bool started[LEDGER_DEVICES];		/* its meter */
+	uint64_t since_ns;	      /* it has been probed */
+	bool started[LEDGER_DEVICES]; /* its meter */
 	uint64_t sampled_ns[LEDGER_DEVICES];
-	uint64_t n_launches[AUDIT_KERNELS];	/* when costs last changed */
+	uint64_t n_launches[AUDIT_KERNELS]; /* when costs last changed */
 	struct probed *next;
 };
 
@@ -74,9 +75,11 @@ struct launches *launches_new(void)
 	return calloc(1, sizeof(struct launches));
 }
 
-/* --- probes ---------------------------------------------------------------------------------------- */
+/* --- probes
+ * ---------------------------------------------------------------------------------------- */
 
-static void probed_pin_path(const struct engine *engine, const struct probed *p, size_t i, char *ret, size_t size)
+static void probed_pin_path(const struct engine *engine, const struct probed *p, size_t i,
+			    char *ret, size_t size)
 {
 	snprintf(ret, size, "%s/launch-%d-%u-%u-%u-%lu-%s", engine->links_dir, p->pid, p->serial,
 		 major(p->links[i].dev), minor(p->links[i].dev), (unsigned long)p->links[i].ino,
@@ -88,7 +91,10 @@ static int probed_link(struct engine *engine, struct probed *p, const struct lib
 	_cleanup_free_ uint64_t *offsets = calloc(l->n_launches, sizeof(*offsets));
 	_cleanup_free_ uint64_t *cookies = calloc(l->n_launches, sizeof(*cookies));
 	char path[32], pin[PATH_MAX + 96];
-	struct probes probes = { .path = path, .offsets = offsets, .cookies = cookies, .n = l->n_launches,
+	struct probes probes = { .path = path,
+				 .offsets = offsets,
+				 .cookies = cookies,
+				 .n = l->n_launches,
 				 .pid = p->pid };
 	int fd;
 
@@ -212,7 +218,8 @@ static struct probed *probed_find(const struct engine *engine, pid_t pid, uint32
 	return NULL;
 }
 
-static int probed_new(struct engine *engine, const struct audit_process *process, struct probed **ret)
+static int probed_new(struct engine *engine, const struct audit_process *process,
+		      struct probed **ret)
 {
 	int work = work_claim(engine->state, process);
 	struct probed *p;
@@ -267,7 +274,8 @@ static int probe_if_limited(const struct audit_process *process, void *userdata)
 static const struct audit_process *process_of(const struct engine *engine, const struct probed *p)
 {
 	for (uint32_t i = 0; i < RECORD_PROBES; i++) {
-		const struct audit_process *process = &engine->state->processes[(p->pid + i) & (AUDIT_PROCESSES - 1)];
+		const struct audit_process *process =
+			&engine->state->processes[(p->pid + i) & (AUDIT_PROCESSES - 1)];
 
 		if (process->serial == p->serial && audit_process_tgid(process) == (uint32_t)p->pid)
 			return process;
@@ -278,7 +286,8 @@ static const struct audit_process *process_of(const struct engine *engine, const
 void launches_meet(struct engine *engine, pid_t pid)
 {
 	for (uint32_t i = 0; engine->many_probes && i < RECORD_PROBES; i++) {
-		const struct audit_process *process = &engine->state->processes[(pid + i) & (AUDIT_PROCESSES - 1)];
+		const struct audit_process *process =
+			&engine->state->processes[(pid + i) & (AUDIT_PROCESSES - 1)];
 
 		if (audit_process_tgid(process) == (uint32_t)pid)
 			probe_if_limited(process, engine);
@@ -300,7 +309,8 @@ static void probes_sweep(struct engine *engine, uint64_t now)
 	}
 }
 
-/* --- costs ----------------------------------------------------------------------------------------- */
+/* --- costs
+ * ----------------------------------------------------------------------------------------- */
 
 /* Kinds that were launched since costs last changed were to blame. */
 static void costs_change(struct engine *engine, struct probed *p, unsigned device, double factor)
@@ -324,8 +334,9 @@ static void costs_change(struct engine *engine, struct probed *p, unsigned devic
 	}
 	/* The next new kind is likely to be as those before, with some caution. */
 	if (n > 0)
-		work->guess_ns[device] = MIN(MAX((uint64_t)(2 * charged / n), (uint64_t)COST_NS_MIN),
-					     (uint64_t)SHARE_FIRST_NS);
+		work->guess_ns[device] =
+			MIN(MAX((uint64_t)(2 * charged / n), (uint64_t)COST_NS_MIN),
+			    (uint64_t)SHARE_FIRST_NS);
 }
 
 static void sample_apply(struct engine *engine, struct probed *p, unsigned device,
@@ -344,7 +355,8 @@ static void sample_apply(struct engine *engine, struct probed *p, unsigned devic
 	f = share_meter_sample(&p->meters[device], sample);
 	costs_change(engine, p, device, f.factor);
 	for (uint32_t i = 0; process && i < process->chain.n && i < LEDGER_DEPTH; i++)
-		share_correct(share_of(engine, process->chain.tenants[i], device), now_ns(), f.correction_ns);
+		share_correct(share_of(engine, process->chain.tenants[i], device), now_ns(),
+			      f.correction_ns);
 }
 
 /* Device time that a process used counts for each of its tenants. */
@@ -366,8 +378,8 @@ struct sample_search {
 	unsigned device;
 	const struct engine_sample *samples;
 	size_t n;
-	double busy;	/* of the whole device */
-	size_t n_busy;	/* processes that are at work */
+	double busy;   /* of the whole device */
+	size_t n_busy; /* processes that are at work */
 };
 
 static int sample_process(const struct audit_process *process, void *userdata)
@@ -378,7 +390,8 @@ static int sample_process(const struct audit_process *process, void *userdata)
 	for (size_t i = 0; i < search->n; i++) {
 		const struct engine_sample *from = &search->samples[i];
 		struct probed *p;
-		struct share_sample s = { .end_ns = from->end_ns, .begin_ns = from->end_ns - PERIOD_NS };
+		struct share_sample s = { .end_ns = from->end_ns,
+					  .begin_ns = from->end_ns - PERIOD_NS };
 
 		if ((uint32_t)from->pid != audit_process_tgid(process))
 			continue;
@@ -396,7 +409,8 @@ static int sample_process(const struct audit_process *process, void *userdata)
 	return 0;
 }
 
-int engine_compute_samples(struct engine *engine, unsigned device, const struct engine_sample *samples, size_t n)
+int engine_compute_samples(struct engine *engine, unsigned device,
+			   const struct engine_sample *samples, size_t n)
 {
 	struct sample_search search = { engine, device, samples, n, 0, 0 };
 
@@ -417,15 +431,18 @@ static void meters_mark(struct engine *engine, uint64_t now)
 {
 	for (struct probed *p = engine->launches->first; p; p = p->next)
 		for (unsigned i = 0; i < engine->state->control.n_devices; i++) {
-			struct share_sample idle = { p->sampled_ns[i], now - SILENT_NS / 2, 0, true };
+			struct share_sample idle = { p->sampled_ns[i], now - SILENT_NS / 2, 0,
+						     true };
 
-			share_meter_mark(&p->meters[i], now, engine->state->works[p->work].charged_ns[i]);
+			share_meter_mark(&p->meters[i], now,
+					 engine->state->works[p->work].charged_ns[i]);
 			if (p->sampled_ns[i] && now > p->sampled_ns[i] + SILENT_NS)
 				sample_apply(engine, p, i, &idle);
 		}
 }
 
-/* --- rates ----------------------------------------------------------------------------------------- */
+/* --- rates
+ * ----------------------------------------------------------------------------------------- */
 
 static double max_of(const struct share *s)
 {
@@ -438,8 +455,8 @@ static void rate_set(struct share *s, uint64_t now, double rate, bool limited)
 }
 
 /* Weights count among tenants that are at work, and only where they differ. */
-static size_t claims_collect(struct engine *engine, unsigned device, uint64_t now, struct share_claim *claims,
-			     uint32_t *tenants)
+static size_t claims_collect(struct engine *engine, unsigned device, uint64_t now,
+			     struct share_claim *claims, uint32_t *tenants)
 {
 	size_t n = 0;
 	bool differ = false;
@@ -451,8 +468,10 @@ static size_t claims_collect(struct engine *engine, unsigned device, uint64_t no
 		if (!engine->state->tenants[i].in_use || now > w->active_ns + ACTIVE_NS)
 			continue;
 		claims[n] = (struct share_claim){ .weight = s->weight ? s->weight : DEFAULT_WEIGHT,
-						  .max = max_of(s), .used = w->used,
-						  .waits = s->n_throttled != w->n_throttled || s->due_ns > now };
+						  .max = max_of(s),
+						  .used = w->used,
+						  .waits = s->n_throttled != w->n_throttled ||
+							   s->due_ns > now };
 		w->n_throttled = s->n_throttled;
 		differ |= claims[n].weight != claims[0].weight;
 		tenants[n++] = i;
@@ -533,7 +552,8 @@ int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned devic
 	return 0;
 }
 
-int engine_compute_stat(const struct engine *engine, uint32_t tenant, unsigned device, struct share *ret)
+int engine_compute_stat(const struct engine *engine, uint32_t tenant, unsigned device,
+			struct share *ret)
 {
 	if (tenant == 0 || tenant >= LEDGER_TENANTS || device >= LEDGER_DEVICES)
 		return ENGINE_E_GONE;
