@@ -28,7 +28,7 @@ def gated(host):
 
 def evade(host, how, size):
     become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
-    return host._add([*become, COTENANT, "run", "--name", NAME, *GATE, "--", EVADER, how, size,
+    return host.add([*become, COTENANT, "run", "--name", NAME, *GATE, "--", EVADER, how, size,
                       SOFTGPU / "libcuda.so.1"])
 
 
@@ -73,7 +73,7 @@ def test_on_failure_allow_lets_it_go_on(gated):
 
 def test_the_driver_itself_is_an_outer_wall(gated):
     """Where it keeps limits (R615 and newer), an evasion under a limit of a cgroup gets nothing."""
-    tenant = gated._add([COTENANT, "run", "--memory.max", "1G", *GATE, "--", EVADER, "jump", 3 * GIB])
+    tenant = gated.add([COTENANT, "run", "--memory.max", "1G", *GATE, "--", EVADER, "jump", 3 * GIB])
     assert tenant.answer() == [str(OUT_OF_MEMORY)]
     assert tenant.end() == 0
 

@@ -251,7 +251,7 @@ def test_what_the_dead_had_is_free(host):
 
 
 def test_a_child_stays_in_the_tenant(host):
-    tenant = host._add([*map(str, ["build/bin/cotenant", "run", "--name", "t", "--memory.max", "512M", "--",
+    tenant = host.add([*map(str, ["build/bin/cotenant", "run", "--name", "t", "--memory.max", "512M", "--",
                                    "build/tests/system/tenant", "--later"])])
     tenant.send("fork")
     assert tenant.answer() == ["0"]
