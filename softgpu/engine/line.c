@@ -6,8 +6,8 @@
 #define CLIENT_BITS 20
 #define CLIENT_MASK ((1ull << CLIENT_BITS) - 1)
 #define LENGTH_MAX  ((1ull << (64 - CLIENT_BITS)) - 1)
-#define BACKLOG_MAX (1ull << 52) /* more is no work but damage */
-#define LATE_TURNS  1024	 /* 2 s of turns */
+#define BACKLOG_MAX (1ull << 52)     /* more is no work but damage */
+#define LATE_TURNS  1024	     /* 2 s of turns */
 #define AHEAD_MAX   3600000000000ull /* turns end a slice from now; in an hour is damage */
 
 static struct state_client *turn_client(struct state_file *file, struct pair turn)

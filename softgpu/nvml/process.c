@@ -14,7 +14,8 @@ struct process_list {
 	unsigned n;
 };
 
-/* Those with a context, or memory that outlived it: a pool's. Who only opened the driver is none. */
+/* Those with a context, or memory that outlived it: a pool's. Who only opened the driver is none.
+ */
 static nvmlReturn_t list_read(unsigned dev, struct process_list *ret)
 {
 	struct state_process *all = calloc(STATE_SLOTS_MAX, sizeof(*all));
