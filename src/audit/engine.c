@@ -354,18 +354,28 @@ void engine_close(struct engine *engine)
 	engine_free(engine);
 }
 
-static void maps_unpin(const struct engine *engine)
+static void folder_unpin(const char *state_dir, const char *name)
 {
-	char path[PATH_MAX + 8];
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
+	char path[PATH_MAX + 8];
 
-	snprintf(path, sizeof(path), "%s/maps", engine->state_dir);
+	snprintf(path, sizeof(path), "%s/%s", state_dir, name);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	rmdir(path);
+}
+
+int engine_discard(const char *state_dir)
+{
+	/* Links first: from then on no program runs, whatever the maps hold. */
+	folder_unpin(state_dir, "links");
+	folder_unpin(state_dir, "maps");
+	/* Succeeds where a file system was mounted on the folder itself. */
+	umount2(state_dir, MNT_DETACH);
+	return rmdir(state_dir) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
 void engine_remove(struct engine *engine)
@@ -379,13 +389,9 @@ void engine_remove(struct engine *engine)
 	links_drop(engine, /* ours= */ true);
 	/* Last, so that nobody waits for it any more. */
 	holder_stop(engine);
-	rmdir(engine->links_dir);
-	maps_unpin(engine);
 	snprintf(state_dir, sizeof(state_dir), "%s", engine->state_dir);
 	engine_free(engine);
-	/* Succeeds where a file system was mounted on the folder itself. */
-	umount2(state_dir, MNT_DETACH);
-	rmdir(state_dir);
+	engine_discard(state_dir);
 }
 
 int engine_fd(const struct engine *engine)

@@ -72,6 +72,16 @@ void engine_close(struct engine *engine);
 /** engine_remove() - detach everything, remove the pins, close */
 void engine_remove(struct engine *engine);
 
+/**
+ * engine_discard() - remove the pins of an engine that cannot be opened
+ *
+ * For books of another version, or where programs cannot be loaded any more. Its holder ends by
+ * itself when it finds the pins gone.
+ *
+ * Return: 0, also where there is nothing; else what the kernel said about the folder.
+ */
+int engine_discard(const char *state_dir);
+
 enum engine_rung engine_rung_now(const struct engine *engine);
 
 /** engine_fd() - becomes readable when engine_dispatch() has something to do */

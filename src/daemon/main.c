@@ -326,11 +326,16 @@ static int remove_all(const struct options *o)
 	struct engine *engine;
 	int r;
 
-	r = dir ? engine_open(&options, &engine) : -ENOMEM;
-	if (r < 0)
-		return log_err(r, "cannot open the books in %s", dir);
-	engine_remove(engine);
-	return 0;
+	if (!dir)
+		return log_err(-ENOMEM, "cannot take the books away");
+	r = engine_open(&options, &engine);
+	if (r == -EBUSY)
+		return log_err(r, "another cotenantd uses %s", o->values[OPTION_STATE_DIR]);
+	if (r == 0)
+		engine_remove(engine);
+	else
+		r = engine_discard(dir);
+	return r < 0 ? log_err(r, "cannot take away the books in %s", dir) : 0;
 }
 
 static int open_events(struct daemon *d, const struct options *o)
