@@ -5,11 +5,11 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import ROOT
 
 
 def remove(state):
-    return subprocess.run([BUILD / "bin/cotenantd", "--state-dir", state, "--remove"], text=True, timeout=60,
+    return subprocess.run([ROOT / "build/bin/cotenantd", "--state-dir", state, "--remove"], text=True, timeout=60,
                           capture_output=True)
 
 
