@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input input = { malloc(size), size };
 	struct fatbin_reach reach = { input_reach, &input };
-	struct fatbin_image *image;
+	struct fatbin_image *image = NULL; /* stays so where nothing is read */
 	uint32_t magic;
 
 	memcpy(input.bytes, data, size);
