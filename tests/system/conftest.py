@@ -4,6 +4,7 @@
 Each test has its own device state, books, files and socket, so that it neither sees nor
 disturbs another daemon on the machine, and checks at its end that nothing is left of it.
 """
+import fcntl
 import json
 import os
 import pathlib
@@ -235,9 +236,21 @@ def require_root():
 
 
 @pytest.fixture
-def host():
+def machine():
+    """
+    Other runs of these tests wait until this test is over: a limit on a user or on everybody counts for each
+    process of the machine, and so for the tenants of another run, whichever daemon it has.
+    """
     require_root()
-    host = Host({})
+    with open(pathlib.Path(tempfile.gettempdir()) / "cotenant-tests.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def host_in_use(env, *options):
+    """What the fixtures yield: a host until the test is over; skips where the machine cannot enforce limits."""
+    host = Host(env)
+    host.options += options
     host.start()
     if "rung none" in host.cotenant("version"):
         reason = host.log().strip().splitlines()[-1]
@@ -250,12 +263,13 @@ def host():
 
 
 @pytest.fixture
-def second_host():
-    host = Host({})
-    host.start()
-    host.learn_contexts()
-    yield host
-    host.close()
+def host(machine):
+    yield from host_in_use({})
+
+
+@pytest.fixture
+def second_host(machine):
+    yield from host_in_use({})
 
 
 @pytest.fixture
