@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "cuda/calls.h"
 #include "engine.h"
+#include "library.h"
 #include "rows.h"
 
 static bool has_row(const char *name)
@@ -38,8 +39,31 @@ static bool is_launch(const struct call *call)
 	       (strncmp(call->base, "cuLaunch", 8) == 0 || strcmp(call->base, "cuGraphLaunch") == 0);
 }
 
+static size_t n_unknown_with(const char *name)
+{
+	struct library_image image = {};
+	size_t n;
+
+	library_add(/* fd= */ -1, &image, name, /* address= */ 0);
+	n = image.n_unknown;
+	library_image_done(&image);
+	return n;
+}
+
+static void test_unknown(void)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < CALL_N; i++)
+		n += n_unknown_with(calls[i].name);
+	check(n == 0, "library_add: no call that calls.def knows is told as unknown");
+	check(n_unknown_with("cuMemAllocOfTomorrow") == 1, "library_add: a new call that allocates is");
+	check(n_unknown_with("cuMemGetOfTomorrow") == 0, "library_add: a new call that tells about memory is not");
+}
+
 int main(void)
 {
+	test_unknown();
 	for (unsigned i = 0; i < CALL_N; i++)
 		if (is_launch(&calls[i]) && !has_row(calls[i].name))
 			check(false, "rows.def: the launch %s has a row", calls[i].name);
