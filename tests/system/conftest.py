@@ -273,6 +273,18 @@ def second_host(machine):
 
 
 @pytest.fixture
+def small_host(machine):
+    """A host whose devices have 4 GiB each."""
+    yield from host_in_use({"SOFTGPU_MEMORY": "4G"})
+
+
+@pytest.fixture
+def supervised_host(machine):
+    """A host whose calls are answered by its holder, on each kernel, and wait for it no longer than a second."""
+    yield from host_in_use({}, "--rung", "supervised", "--failure-wait", "1s")
+
+
+@pytest.fixture
 def cgroup():
     """A cgroup of our own; its path as the daemon calls it, and its folder."""
     root = cgroup_root()

@@ -8,6 +8,7 @@
  *	free ADDRESS	cuMemFree: the code
  *	info		cuMemGetInfo: code, free, total
  *	total		cuDeviceTotalMem: code, bytes
+ *	nvml VERSION	nvmlDeviceGetMemoryInfo of device 0, in its form 1 or 2: code, free, total
  *	check		write and read back all that is allocated: "right" or "wrong"
  *	loop N SIZE	N rounds of alloc and free: how many were refused, how many failed otherwise
  *	fork		go on in a child; the parent waits for it
@@ -155,6 +156,31 @@ static void do_total(int device)
 	printf("%d %zu\n", r, total);
 }
 
+/* The forms of the structure differ in what stands before and between the three numbers. */
+static void do_nvml(unsigned version)
+{
+	struct {
+		uint64_t total, unused, used;
+	} first = {};
+	struct {
+		unsigned version;
+		uint64_t total, reserved, unused, used;
+	} second = { .version = sizeof(second) | 2 << 24 };
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW), *device = NULL;
+	int (*nvml_init)(void) = dlsym(library, "nvmlInit_v2");
+	int (*nvml_device)(unsigned, void **) = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
+	int (*nvml_memory)(void *, void *) = dlsym(
+		library, version == 1 ? "nvmlDeviceGetMemoryInfo" : "nvmlDeviceGetMemoryInfo_v2");
+	int r = nvml_init();
+
+	if (r == 0)
+		r = nvml_device(0, &device);
+	if (r == 0)
+		r = nvml_memory(device, version == 1 ? (void *)&first : (void *)&second);
+	printf("%d %" PRIu64 " %" PRIu64 "\n", r, version == 1 ? first.unused : second.unused,
+	       version == 1 ? first.total : second.total);
+}
+
 static void do_check(void)
 {
 	unsigned char first, last;
@@ -211,6 +237,8 @@ static int obey(const char *line, int device)
 		do_jump(size);
 	else if (sscanf(line, "free %lu", &n) == 1)
 		do_free(n);
+	else if (sscanf(line, "nvml %lu", &n) == 1)
+		do_nvml(n);
 	else if (sscanf(line, "loop %lu %lu", &n, &size) == 2)
 		do_loop(n, size);
 	else if (strcmp(line, "info") == 0)
