@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """cotenantd --remove takes away what was pinned, whoever pinned it."""
-import shutil
 import subprocess
 
 import pytest
@@ -18,13 +17,12 @@ def test_remove_where_nothing_was(tmp_path):
 
 
 def test_remove_takes_books_of_another_version(tmp_path):
-    bpftool = shutil.which("bpftool") or "/usr/sbin/bpftool"
     engine = tmp_path / "state/engine"
     engine.mkdir(parents=True)
     if subprocess.run(["mount", "-t", "bpf", "none", engine]).returncode:
         pytest.skip("a file system for BPF cannot be mounted")
     (engine / "maps").mkdir()
-    subprocess.run([bpftool, "map", "create", engine / "maps/state", "type", "array", "key", "4", "value", "8",
+    subprocess.run([ROOT / "tools/bpftool", "map", "create", engine / "maps/state", "type", "array", "key", "4", "value", "8",
                     "entries", "1", "name", "old"], check=True)
     done = remove(tmp_path / "state")
     assert done.returncode == 0, done.stderr
