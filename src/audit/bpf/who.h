@@ -136,7 +136,35 @@ alone int process_move_charge(__u32 process, struct thread *t, __u32 device)
 	return 0;
 }
 
-/* Charge the current process to t->chain from now on, with all that it has. */
+static noinline int process_change_chain(__u32 process, struct thread *t)
+{
+	struct audit_process *p = PROCESS(process);
+
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
+		process_move_charge(process, t, i);
+	if (p->chain.n)
+		__sync_fetch_and_sub(&TENANT(p->chain.tenants[0])->n_processes, 1);
+	if (t->chain.n)
+		__sync_fetch_and_add(&TENANT(t->chain.tenants[0])->n_processes, 1);
+	p->chain = t->chain;
+	return 0;
+}
+
+static noinline int chain_is(const struct ledger_chain *chain, const struct ledger_chain *other)
+{
+	if (chain->n != other->n)
+		return 0;
+	for (__u32 i = 0; i < LEDGER_DEPTH; i++)
+		if (i < chain->n && chain->tenants[i] != other->tenants[i])
+			return 0;
+	return 1;
+}
+
+/*
+ * Charge the current process to t->chain from now on, with all that it has. Mostly that is the chain that
+ * it has, as each start of a daemon binds all tenants anew; then nothing is taken off and put back, or
+ * others could have it meanwhile.
+ */
 alone int process_move(__u32 process, struct thread *t)
 {
 	struct audit_process *p = PROCESS(process);
@@ -147,13 +175,8 @@ alone int process_move(__u32 process, struct thread *t)
 		return 0;
 	p->bindings = READ_ONCE(control.bindings);
 	p->cgroup = bpf_get_current_cgroup_id();
-	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
-		process_move_charge(process, t, i);
-	if (p->chain.n)
-		__sync_fetch_and_sub(&TENANT(p->chain.tenants[0])->n_processes, 1);
-	if (t->chain.n)
-		__sync_fetch_and_add(&TENANT(t->chain.tenants[0])->n_processes, 1);
-	p->chain = t->chain;
+	if (!chain_is(&p->chain, &t->chain))
+		process_change_chain(process, t);
 	__sync_lock_test_and_set(&p->moving, 0);
 	return 0;
 }
