@@ -242,6 +242,12 @@ static void slot_write(struct holder *h, uint32_t at)
 	audit_slot_end(h->state, at, AUDIT_SLOT_WAITING);
 }
 
+/* The next engine's holder is there: nothing is begun any more. */
+static bool is_replaced(const struct holder *h)
+{
+	return __atomic_load_n(&h->state->control.holder, __ATOMIC_SEQ_CST) != (uint32_t)getpid();
+}
+
 /*
  * Take over a thread that waits in the program. One that somebody traces already cannot be had; its slot
  * stays as it is, the next sweep tries again, and in the end the program gives up.
@@ -250,7 +256,7 @@ static void slot_take(struct holder *h, uint32_t at)
 {
 	struct audit_slot *slot = &h->state->slots[at & (AUDIT_SLOTS - 1)];
 
-	if (slot_state(slot) != AUDIT_SLOT_WAITING)
+	if (slot_state(slot) != AUDIT_SLOT_WAITING || is_replaced(h))
 		return;
 	if (slot->ask == AUDIT_ASK_WRITE) {
 		slot_write(h, at);
@@ -433,6 +439,14 @@ static void signals_drain(const struct holder *h)
 		continue;
 }
 
+static bool is_stopping_any(const struct holder *h)
+{
+	for (uint32_t i = 0; i < AUDIT_SLOTS; i++)
+		if (slot_state(&h->state->slots[i]) == AUDIT_SLOT_STOPPING)
+			return true;
+	return false;
+}
+
 static void holder_loop(struct holder *h)
 {
 	struct pollfd fds[] = {
@@ -444,6 +458,8 @@ static void holder_loop(struct holder *h)
 	for (;;) {
 		uint64_t now = now_ns();
 
+		if (is_replaced(h) && !is_stopping_any(h))
+			return;
 		h->state->control.heartbeat_ns = now;
 		if (now >= next_sweep) {
 			if (getppid() != h->parent && access(h->pin, F_OK))
@@ -483,20 +499,25 @@ static bool is_holder(pid_t pid)
 	return strcmp(name, HOLDER_NAME "\n") == 0;
 }
 
-/* There is one reader of the wakes. The threads of the one before meet their probes and come to us. */
-static void holder_end(struct audit_state *state)
+/*
+ * There is one reader of the wakes. The one before first sees through what it has begun, as its death is
+ * that of a thread which it is stopping; the threads that it holds meet their probes and come to us.
+ */
+static void holder_end(pid_t before)
 {
-	pid_t before = state->control.holder;
 	struct pollfd fd = { .events = POLLIN };
 
 	if (!before || !is_holder(before))
 		return;
 	fd.fd = syscall(SYS_pidfd_open, before, 0);
-	kill(before, SIGKILL);
-	if (fd.fd < 0)
-		return;
-	poll(&fd, 1, END_MS);
-	close(fd.fd);
+	/* It takes no other signal, and wakes by this one. */
+	kill(before, SIGCHLD);
+	if (fd.fd >= 0 && poll(&fd, 1, END_MS) == 0) {
+		kill(before, SIGKILL);
+		poll(&fd, 1, END_MS);
+	}
+	if (fd.fd >= 0)
+		close(fd.fd);
 }
 
 static int holder_set_up(struct holder *h)
@@ -509,14 +530,13 @@ static int holder_set_up(struct holder *h)
 	sigaddset(&mask, SIGCHLD);
 	h->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 	raise_priority();
-	holder_end(h->state);
+	holder_end(__atomic_exchange_n(&h->state->control.holder, getpid(), __ATOMIC_SEQ_CST));
 	for (size_t i = 0; i < ARRAY_SIZE(h->state->books); i++)
 		h->state->books[i].n_queued = 0;
 	h->wakes_lost = h->state->control.wakes_lost;
 	h->wakes = ring_buffer__new(WAKES_FD, on_wake, h, NULL);
 	if (h->signal_fd < 0 || !h->wakes)
 		return -errno;
-	h->state->control.holder = getpid();
 	return 0;
 }
 

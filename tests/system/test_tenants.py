@@ -141,6 +141,18 @@ def test_sigkill_of_the_daemon_under_load(host):
     assert keeper.ask("check") == ["right"]
 
 
+def test_sigkill_of_the_daemon_amid_refusals(host):
+    host.cotenant("set", "--user", ALICE, "memory.max=1G")
+    loads = [host.spawn(user=ALICE).started() for _ in range(3)]
+    for load in loads:
+        load.send(f"loop 10000 {2 * GIB}")
+    for _ in range(4):
+        host.kill()
+        host.start()
+    for load in loads:
+        assert load.answer(60) == ["10000", "0"]
+
+
 def test_refusals_go_on_without_the_daemon(host):
     tenant = host.run("--memory.max", "512M", name="t").started()
     assert tenant.alloc(300 * MIB) > 0
