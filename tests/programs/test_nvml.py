@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Monitoring tools from the Python registry see the programs that run, with their memory."""
+import shutil
 import subprocess
 
 import pytest
@@ -50,6 +51,14 @@ def test_gpustat_shows_the_process(gpu, venv, busy):
 
 def test_nvitop_shows_the_process(gpu, venv, busy):
     out = run([venv("nvml", "requirements-nvml.txt") / "nvitop", "-1", "--ascii"], gpu | {"TERM": "xterm"})
+    assert str(busy) in out, out
+
+
+def test_nvtop_shows_the_process(gpu, busy):
+    if not shutil.which("nvtop"):
+        pytest.skip("nvtop is not installed: Debian has it in contrib only")
+    out = run(["timeout", "--preserve-status", "-s", "INT", "3", "script", "-qc", "nvtop -C", "/dev/null"],
+              gpu | {"TERM": "xterm"})
     assert str(busy) in out, out
 
 

@@ -48,6 +48,14 @@ def test_pycuda_with_ptx(gpu, venv, ptx):
     assert "sum right" in run([venv("pycuda", "requirements-pycuda.txt") / "python", REAL / "pycuda-add.py", ptx("nvcc")], gpu)
 
 
+def test_numba(gpu_nvrtc, venv):
+    """Its own binding knows the drivers of CUDA 12 at most, so it gets that build; newer Numba links machine code."""
+    cuda = toolkit()
+    path = f"{SOFTGPU}/driver550:{gpu_nvrtc['LD_LIBRARY_PATH']}:{cuda}/nvvm/lib64"
+    python = venv("numba", "requirements-numba.txt") / "python"
+    assert "sums right" in run([python, REAL / "numba-add.py"], gpu_nvrtc | {"LD_LIBRARY_PATH": path})
+
+
 def test_hashcat_finds_a_short_md5(gpu_nvrtc, tmp_path):
     if not shutil.which("hashcat"):
         pytest.skip("hashcat is not installed")
