@@ -75,6 +75,10 @@ def main(results, expected_path):
     if unexpected:
         print("a skip that tests/expected-skips does not name is a failure: install what is missing, or name it there")
     bad_suites = [suite for suite, word, _ in suites if word != "passed"]
+    for suite, _, _ in suites:
+        if not any(name.startswith(f"{suite}: ") for name, _, _ in rows):
+            print(f"  FAILED   {suite}: not one test was run")
+            bad_suites.append(suite)
     return 1 if failed or unexpected or bad_suites else 0
 
 
