@@ -23,6 +23,8 @@
 static _Atomic uint64_t n_streams_ever;
 static _Thread_local bool in_callback;
 static _Thread_local struct stream_moment moment;
+/* A stream's thread, or one that does work while it waits. */
+static _Thread_local bool works_already;
 
 struct stream_moment *stream_moment(void)
 {
@@ -96,10 +98,68 @@ static void stream_unref(struct stream *stream)
 	free(stream);
 }
 
+static void stream_run_first(struct stream *stream);
+
+/* A stream's thread may be asleep; it sleeps on if somebody else has done all there was. */
+static void stream_poke(struct stream *stream)
+{
+	if (stream->idle && (stream->first || stream->closed))
+		pthread_cond_signal(&stream->work);
+}
+
+/* Is there as much stack left here as a stream's thread has? */
+static bool stack_is_large(void)
+{
+	static _Thread_local uintptr_t lowest, highest;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	pthread_attr_t attr;
+	size_t size;
+	void *start;
+
+	if (highest == 0) {
+		highest = 1;
+		if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+			if (pthread_attr_getstack(&attr, &start, &size) == 0) {
+				lowest = (uintptr_t)start;
+				highest = lowest + size;
+			}
+			pthread_attr_destroy(&attr);
+		}
+	}
+	return here < highest && here - lowest > THREAD_STACK_BYTES;
+}
+
+/*
+ * May a thread that waits for @stream do its next work itself? To wake the stream's thread and to
+ * be woken by it costs tens of microseconds, much more than a small kernel. What runs code of the
+ * program, or waits for something else, is left to the stream's thread.
+ */
+static bool may_run_here(const struct stream *stream)
+{
+	if (works_already || !stream->first || stream->running)
+		return false;
+	switch (stream->first->class->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return stack_is_large();
+	default:
+		return false;
+	}
+}
+
 /* Under the lock, which is given up meanwhile. */
 static void stream_wait_upto(struct stream *stream, uint64_t upto)
 {
 	while (stream->done < upto) {
+		if (may_run_here(stream)) {
+			works_already = true;
+			stream_run_first(stream);
+			works_already = false;
+			stream_poke(stream);
+			continue;
+		}
 		if (upto < stream->wanted)
 			stream->wanted = upto;
 		pthread_cond_wait(&stream->progress, &stream->set->lock);
@@ -231,6 +291,7 @@ static void *stream_thread(void *arg)
 	struct stream *stream = arg;
 	struct stream_set *set = stream->set;
 
+	works_already = true;
 	pthread_mutex_lock(&set->lock);
 	for (;;) {
 		if (stream->first && !stream->running) {
@@ -404,8 +465,7 @@ static CUresult stream_run_here(struct stream *stream, const struct work_class *
 	r = work_do(stream->set->ctx, class, copy);
 	pthread_mutex_lock(&stream->set->lock);
 	stream_progress(stream);
-	if (stream->idle && (stream->first || stream->closed))
-		pthread_cond_signal(&stream->work);
+	stream_poke(stream);
 	stream_unref(stream);
 	return r;
 }
