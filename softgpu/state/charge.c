@@ -17,11 +17,9 @@
  */
 #include "softgpu/state/internal.h"
 
-#define BYTES_BITS 48
-
 static struct state_slot *charge_slot(struct state_file *file, struct pair charge)
 {
-	return &file->slots[(charge.b >> BYTES_BITS) % STATE_SLOTS_MAX];
+	return &file->slots[(charge.b >> STATE_BYTES_BITS) % STATE_SLOTS_MAX];
 }
 
 struct pair charge_complete(struct state_file *file)
@@ -34,7 +32,7 @@ struct pair charge_complete(struct state_file *file)
 		if (old.a >= charge.a)
 			return charge;
 		to.a = charge.a;
-		to.b = old.b + (charge.b & ((1ull << BYTES_BITS) - 1));
+		to.b = old.b + (charge.b & ((1ull << STATE_BYTES_BITS) - 1));
 		if (pair_replace(&slot->used, old, to))
 			return charge;
 	}
@@ -77,7 +75,7 @@ int state_charge(struct state *state, unsigned dev, uint64_t bytes)
 
 	if (state_is_forked(state))
 		return STATE_E_FORKED;
-	if (bytes >> BYTES_BITS)
+	if (bytes >> STATE_BYTES_BITS)
 		return STATE_E_FULL;
 	if (atomic_load(&file->n_limits))
 		cgroups_refresh(own);
@@ -89,7 +87,7 @@ int state_charge(struct state *state, unsigned dev, uint64_t bytes)
 			continue; /* the sum may be of two moments */
 		}
 		to.a = charge.a + 1;
-		to.b = (uint64_t)(own - file->slots) << BYTES_BITS | bytes;
+		to.b = (uint64_t)(own - file->slots) << STATE_BYTES_BITS | bytes;
 		if (pair_replace(&file->charge, charge, to))
 			break;
 	}

@@ -186,6 +186,18 @@ static int file_open(const struct folder *folder, unsigned index)
 	return fd >= 0 ? fd : -errno;
 }
 
+/* Holds whatever processes do and wherever they die; where it does not, somebody scribbled. */
+static bool body_good(const struct state_file *file)
+{
+	if (file->n_slots > STATE_SLOTS_MAX || file->n_clients > STATE_CLIENTS_MAX ||
+	    file->n_limits > STATE_LIMITS_MAX)
+		return false;
+	for (uint32_t i = 0; i < STATE_SLOTS_MAX; i++)
+		if (__atomic_load_n(&file->slots[i].used.b, __ATOMIC_RELAXED) >> STATE_BYTES_BITS)
+			return false;
+	return true;
+}
+
 /* Maps it at @at: 0, STATE_E_FOREIGN, or negative errno. */
 static int file_map(int fd, unsigned index, void *at)
 {
@@ -201,7 +213,8 @@ static int file_map(int fd, unsigned index, void *at)
 		return -errno;
 	if (memcmp(file->magic, STATE_MAGIC, sizeof(file->magic)) != 0 ||
 	    file->version != STATE_VERSION || file->index != index ||
-	    file->size_bytes != state_file_bytes() || !properties_good(file_properties(file)))
+	    file->size_bytes != state_file_bytes() || !properties_good(file_properties(file)) ||
+	    !body_good(file))
 		return STATE_E_FOREIGN;
 	return 0;
 }

@@ -28,6 +28,7 @@
 #define STATE_SAMPLES_PROCESS 16 /* periods that are remembered */
 #define STATE_SAMPLES_DEVICE  128
 #define STATE_PATH_MAX	      512
+#define STATE_BYTES_BITS      48 /* of a process's use; the rest of the word is never set */
 
 /* A period's number in the upper half and its busy nanoseconds in the lower. */
 typedef _Atomic uint64_t state_bucket;

@@ -405,6 +405,12 @@ static void test_foreign(void)
 	file_damage("device-0", offsetof(struct state_file, version), "\x63", 1);
 	check(state_open(&config, 0, &state) == STATE_E_FOREIGN, "a file of another version");
 	file_damage("device-0", offsetof(struct state_file, version), "\x01", 1);
+	file_damage("device-0", offsetof(struct state_file, slots[9].used.b), "scribble", 8);
+	check(state_open(&config, 0, &state) == STATE_E_FOREIGN, "a file with a use that cannot be");
+	file_damage("device-0", offsetof(struct state_file, slots[9].used.b), "\0\0\0\0\0\0\0", 8);
+	file_damage("device-0", offsetof(struct state_file, n_clients), "\xff\xff", 2);
+	check(state_open(&config, 0, &state) == STATE_E_FOREIGN, "a file with too many clients");
+	file_damage("device-0", offsetof(struct state_file, n_clients), "\0\0", 2);
 	check(state_open(&config, 0, &state) == 0, "the file is good again");
 	state_close(state);
 	snprintf(path, sizeof(path), "%s/device-1", config.dir);
