@@ -67,9 +67,10 @@ int engine_dispatch(struct engine *engine)
 			r = holder_start(engine);
 		} else if (ready[i].data.fd == ring_buffer__epoll_fd(engine->events)) {
 			r = ring_buffer__consume(engine->events);
-		} else {
-			r = watch_dispatch(engine);
 		}
 	}
+	/* Whoever woke us: a look at the rings costs two loads a CPU, and a late wake-up costs calls. */
+	if (r >= 0)
+		r = watch_dispatch(engine);
 	return r < 0 ? r : 0;
 }

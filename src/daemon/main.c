@@ -153,6 +153,9 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
 	struct daemon *d = userdata;
 
 	tenants_collect(&d->tenants);
+	/* The kernel does not always tell of new mappings while the machine is idle. */
+	if (d->engine)
+		engine_dispatch(d->engine);
 	daemon_settle(d);
 	answer_waiters(d);
 	api_server_dispatch(d->api);
