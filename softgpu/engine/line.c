@@ -69,11 +69,13 @@ static struct pair turn_complete(struct state_file *file)
 /*
  * Who is next after a turn that ended at @end_ns.
  * @index:	-1: nobody has work
+ * @n_waiting:	clients that have work, with the next
  */
 struct next {
 	int index;
 	uint64_t begin_ns;
 	uint64_t backlog_ns;
+	uint32_t n_waiting;
 };
 
 static struct next next_find(const struct state_file *file, uint32_t last, uint64_t end_ns)
@@ -87,6 +89,7 @@ static struct next next_find(const struct state_file *file, uint32_t last, uint6
 		ns = backlog(file, &file->clients[index]);
 		if (ns == 0)
 			continue;
+		next.n_waiting++;
 		begin = atomic_load(&file->clients[index].ready_ns);
 		begin = begin > end_ns ? begin : end_ns;
 		if (begin >= next.begin_ns)
@@ -98,6 +101,12 @@ static struct next next_find(const struct state_file *file, uint32_t last, uint6
 	return next;
 }
 
+/* A turn is kept against others; where nobody waits, what follows gets the next one anyway. */
+static bool turn_is_kept(const struct state_file *file, const struct next *next)
+{
+	return next->n_waiting > 1 && atomic_load(&file->clients[next->index].keeps_turn);
+}
+
 static uint64_t turn_length(const struct state_file *file, const struct next *next, uint64_t now_ns)
 {
 	uint64_t slice = file_slice_ns(file), late = (now_ns - next->begin_ns) / LATE_TURNS;
@@ -105,7 +114,7 @@ static uint64_t turn_length(const struct state_file *file, const struct next *ne
 	/* Hours that nobody looked at are made up for in longer turns, not in millions. */
 	if (slice < late)
 		slice = late < LENGTH_MAX ? late : LENGTH_MAX;
-	if (next->backlog_ns >= slice || atomic_load(&file->clients[next->index].keeps_turn))
+	if (next->backlog_ns >= slice || turn_is_kept(file, next))
 		return slice;
 	return next->backlog_ns;
 }

@@ -36,9 +36,9 @@ void line_leave(struct state_file *file, struct state_slot *slot, int index);
  * line_ask() - ask for device time
  * @ns:		how much
  * @ready_ns:	from when it could have been used
- * @keeps_turn:	more will be asked for when it has been had. Then the client is given whole
- *		turns; what it did not ask for in time is credit for what it asks next.
- *
+ * @keeps_turn:	more will be asked for when it has been had. Where others wait, the client is
+ *		then given whole turns; what it did not ask for in time is credit for what it asks
+ *		next. Alone it gets the time behind its last turn anyway.
  * @ret_lost:	set if credit was lost, because the client did not ask in time for it
  *
  * One job at a time: the one before has been served, or is given up.

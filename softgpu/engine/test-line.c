@@ -136,7 +136,30 @@ static void test_estimate(void)
 	free(file);
 }
 
+/* In ms: b 0-2, being after client 0; the turn that a keeps 2-4; b from then on. */
 static void test_credit(void)
+{
+	struct state_file *file = file_new();
+	int a = client_new(file, 0), b = client_new(file, 1);
+	uint64_t at = ask(file, a, MS / 2, BEGIN, true), begin = BEGIN + 2 * MS;
+	bool lost;
+
+	ask(file, b, 100 * MS, BEGIN, false);
+	line_advance(file, begin);
+	at = line_ask(file, a, MS / 2, begin + MS / 2, false, &lost);
+	check(!lost && end_of(file, a, at, begin + MS) == begin + MS,
+	      "a turn that is kept serves what follows in time");
+	at = line_ask(file, a, MS / 4, begin + MS + MS / 2, false, &lost);
+	check(lost && end_of(file, a, at, begin + 2 * MS) == begin + MS + 3 * MS / 4,
+	      "what follows later begins later");
+	line_advance(file, begin + 4 * MS);
+	at = line_ask(file, a, MS, begin + 5 * MS, false, &lost);
+	check(lost && end_of(file, a, at, begin + 8 * MS) == begin + 7 * MS,
+	      "what follows after the turn begins a new one");
+	free(file);
+}
+
+static void test_no_credit_alone(void)
 {
 	struct state_file *file = file_new();
 	int a = client_new(file, 0);
@@ -144,15 +167,10 @@ static void test_credit(void)
 	bool lost;
 
 	line_advance(file, BEGIN);
-	at = line_ask(file, a, MS / 2, BEGIN + MS / 2, false, &lost);
-	check(!lost && end_of(file, a, at, BEGIN + 3 * MS) == BEGIN + MS,
-	      "a turn that is kept serves what follows in time");
-	at = line_ask(file, a, MS / 4, BEGIN + MS + MS / 2, false, &lost);
-	check(lost && end_of(file, a, at, BEGIN + 3 * MS) == BEGIN + MS + 3 * MS / 4,
-	      "what follows later begins later");
-	at = line_ask(file, a, MS, BEGIN + 5 * MS, false, &lost);
-	check(lost && end_of(file, a, at, BEGIN + 7 * MS) == BEGIN + 6 * MS,
-	      "what follows after the turn begins a new one");
+	at = line_ask(file, a, MS / 4, BEGIN + MS, true, &lost);
+	check(!lost && end_of(file, a, at, BEGIN + 3 * MS) == BEGIN + MS + MS / 4,
+	      "a lone tenant keeps no turn, so it loses none");
+	check(file->busy_ns == 3 * MS / 4, "and was busy for its jobs alone");
 	free(file);
 }
 
@@ -265,6 +283,7 @@ int main(void)
 	test_rotation();
 	test_estimate();
 	test_credit();
+	test_no_credit_alone();
 	test_dead_and_stopped();
 	test_shares(1 * MS, true, "ten tenants, queued kernels of 1 ms: equal shares of 100 %");
 	test_shares(7 * MS, true, "ten tenants, queued kernels of 7 ms: equal shares of 100 %");
