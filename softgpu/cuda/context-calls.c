@@ -79,15 +79,12 @@ CALL(cuCtxCreate_v4, CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsign
 				   ctxCreateParams->numExecAffinityParams, flags, dev);
 }
 
-/*
- * The handle goes first, so that no other thread begins anything in it. Waiting for its work takes
- * no lock: others can make and end contexts meanwhile.
- */
+/* The handle has gone first, so that no other thread begins anything in it. */
 static void destroy(struct context *ctx)
 {
 	if (context_current_handle == ctx->handle)
 		current_pop();
-	context_synchronize(ctx);
+	context_drain(ctx);
 	pthread_mutex_lock(&context_lock);
 	context_end(ctx);
 	context_free(ctx);
@@ -101,6 +98,8 @@ CALL(cuCtxDestroy_v2, CUcontext handle)
 
 	if (r != CUDA_SUCCESS)
 		return r;
+	if (context_in_callback)
+		return CUDA_ERROR_NOT_PERMITTED;
 	/* Of two threads that destroy it, one gets it. */
 	if (ctx->is_primary || !handle_remove(HANDLE_CONTEXT, handle))
 		return CUDA_ERROR_INVALID_CONTEXT;

@@ -177,11 +177,21 @@ CUresult context_begin(struct context *ctx, unsigned flags)
 	return CUDA_SUCCESS;
 }
 
+void context_drain(struct context *ctx)
+{
+	uint64_t until_ns = engine_now_ns() + driver.config.end_wait_ns;
+	size_t i;
+
+	if (context_error(ctx) != CUDA_SUCCESS)
+		return;
+	for (i = 0; i < n_parts; i++)
+		if (parts[i]->drain)
+			parts[i]->drain(ctx, until_ns);
+}
+
 void context_end(struct context *ctx)
 {
-	/* Work that was submitted is done, as a program that only frees its context expects. */
-	if (context_synchronize(ctx) != CUDA_SUCCESS)
-		engine_client_abort(ctx->client);
+	engine_client_abort(ctx->client);
 	atomic_store_explicit(&ctx->error, CUDA_ERROR_CONTEXT_IS_DESTROYED, memory_order_release);
 	end_parts(ctx, n_parts);
 	give_back_device(ctx);

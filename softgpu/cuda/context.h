@@ -21,7 +21,15 @@ struct context *context_alloc(struct device *device);
 CUresult context_begin(struct context *ctx, unsigned flags);
 
 /**
- * context_end() - finish its work, unless it has failed, and free all that it has
+ * context_drain() - before a context ends: wait for its work, for a while
+ *
+ * Without context_lock: others can make and end contexts meanwhile. A program that only ends its
+ * context expects that what it submitted is done, so it is waited for; but a kernel need not end.
+ */
+void context_drain(struct context *ctx);
+
+/**
+ * context_end() - give up what it still does and free all that it has
  *
  * Under context_lock. Calls that are given it from now on answer
  * CUDA_ERROR_CONTEXT_IS_DESTROYED.

@@ -132,15 +132,17 @@ struct context {
  * @order:	parts begin in this order and end in the opposite one
  * @begin:	called when a context becomes active; may be NULL
  * @synchronize:	waits for all its work in the context; may be NULL
+ * @drain:	the same in a context that shall end, and not beyond a moment of the engine's clock
  * @end:	frees what it keeps in the context, which no thread can reach any more
  *
  * Orders in use: 10 memory, 20 modules, 30 graphs, 40 events, 50 streams. A context that
- * ends has first been synchronised, unless it has failed.
+ * ends has first been drained, unless it has failed; what runs still then has to be given up.
  */
 struct context_part {
 	int order;
 	CUresult (*begin)(struct context *ctx);
 	CUresult (*synchronize)(struct context *ctx);
+	void (*drain)(struct context *ctx, uint64_t until_ns);
 	void (*end)(struct context *ctx);
 };
 
@@ -155,6 +157,10 @@ struct context_part {
 
 /* The handle of the thread's current context, NULL if there is none. */
 extern _Thread_local CUcontext context_current_handle
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+/* Is the thread running a function of the program for a stream? Then it must not wait for any. */
+extern _Thread_local bool context_in_callback
 	__attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 /**

@@ -11,6 +11,7 @@
 #include "softgpu/cuda/context.h"
 
 _Thread_local CUcontext context_current_handle;
+_Thread_local bool context_in_callback;
 
 struct below {
 	CUcontext *handles; /* oldest first */

@@ -441,7 +441,7 @@ CALL(cuEventSynchronize, CUevent handle)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (stream_in_callback())
+	if (context_in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
 	ctx = event->ctx;
 	point = event_latest(event);

@@ -52,10 +52,10 @@ CALL(cuDevicePrimaryCtxRetain, CUcontext *pctx, CUdevice dev)
 	return r;
 }
 
-/* Waiting for its work takes no lock; somebody may retain it again meanwhile. */
+/* Somebody may retain it again while it is drained. */
 static void end(struct context *ctx, bool only_unreferenced)
 {
-	context_synchronize(ctx);
+	context_drain(ctx);
 	pthread_mutex_lock(&context_lock);
 	if (is_active(ctx) && !(only_unreferenced && ctx->n_references))
 		context_end(ctx);
@@ -71,6 +71,8 @@ CALL(cuDevicePrimaryCtxRelease_v2, CUdevice dev)
 
 	if (r != CUDA_SUCCESS)
 		return r;
+	if (context_in_callback)
+		return CUDA_ERROR_NOT_PERMITTED;
 	ctx = device->primary;
 	pthread_mutex_lock(&context_lock);
 	is_last = ctx->n_references == 1;
@@ -96,6 +98,8 @@ CALL(cuDevicePrimaryCtxReset_v2, CUdevice dev)
 
 	if (r != CUDA_SUCCESS)
 		return r;
+	if (context_in_callback)
+		return CUDA_ERROR_NOT_PERMITTED;
 	end(device->primary, /* only_unreferenced= */ false);
 	return CUDA_SUCCESS;
 }

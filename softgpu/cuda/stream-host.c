@@ -11,9 +11,9 @@ static CUresult host_run(struct context *ctx, void *params)
 {
 	const CUDA_HOST_NODE_PARAMS *host = params;
 
-	stream_callback_begin();
+	context_in_callback = true;
 	host->fn(host->userData);
-	stream_callback_end();
+	context_in_callback = false;
 	return CUDA_SUCCESS;
 }
 
@@ -33,9 +33,9 @@ static CUresult callback_run(struct context *ctx, void *params)
 {
 	const struct callback *callback = params;
 
-	stream_callback_begin();
+	context_in_callback = true;
 	callback->fn(callback->stream, context_error(ctx), callback->arg);
-	stream_callback_end();
+	context_in_callback = false;
 	return CUDA_SUCCESS;
 }
 

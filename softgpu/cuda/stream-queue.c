@@ -21,7 +21,6 @@
 #define THREAD_STACK_BYTES (1 << 20)
 
 static _Atomic uint64_t n_streams_ever;
-static _Thread_local bool in_callback;
 static _Thread_local struct stream_moment moment;
 /* A stream's thread, or one that does work while it waits. */
 static _Thread_local bool works_already;
@@ -29,21 +28,6 @@ static _Thread_local bool works_already;
 struct stream_moment *stream_moment(void)
 {
 	return &moment;
-}
-
-bool stream_in_callback(void)
-{
-	return in_callback;
-}
-
-void stream_callback_begin(void)
-{
-	in_callback = true;
-}
-
-void stream_callback_end(void)
-{
-	in_callback = false;
 }
 
 struct context *stream_context(const struct stream *stream)
@@ -147,6 +131,18 @@ static bool may_run_here(const struct stream *stream)
 	default:
 		return false;
 	}
+}
+
+/* A call begins to look at the streams: from here to set_leave() they are not taken away. */
+static void set_enter(struct stream_set *set)
+{
+	atomic_fetch_add(&set->n_inside, 1);
+	pthread_mutex_lock(&set->lock);
+}
+
+static void set_leave(struct stream_set *set)
+{
+	atomic_fetch_sub(&set->n_inside, 1);
 }
 
 /* Under the lock, which is given up meanwhile. */
@@ -404,11 +400,13 @@ static CUresult stream_append(struct stream *stream, const struct work_class *cl
 
 CUresult stream_put(struct stream *stream, const struct work_class *class, const void *params)
 {
+	struct stream_set *set = stream->set;
 	CUresult r;
 
-	pthread_mutex_lock(&stream->set->lock);
+	set_enter(set);
 	r = stream_append(stream, class, params);
-	pthread_mutex_unlock(&stream->set->lock);
+	pthread_mutex_unlock(&set->lock);
+	set_leave(set);
 	return r;
 }
 
@@ -417,7 +415,7 @@ CUresult stream_submit(struct stream *stream, const struct work_class *class, co
 	bool taken;
 	CUresult r;
 
-	if (in_callback)
+	if (context_in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
 	if (capture_any()) {
 		r = capture_submit(stream, class, params, &taken);
@@ -476,7 +474,7 @@ CUresult stream_run(struct stream *stream, const struct work_class *class, const
 	struct context *ctx = set->ctx;
 	CUresult r;
 
-	if (in_callback)
+	if (context_in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
 	r = capture_check_synchronous(stream);
 	if (r == CUDA_SUCCESS)
@@ -484,7 +482,7 @@ CUresult stream_run(struct stream *stream, const struct work_class *class, const
 	if (r != CUDA_SUCCESS)
 		return r;
 
-	pthread_mutex_lock(&set->lock);
+	set_enter(set);
 	if (!stream_is_busy(stream) && class->size <= STREAM_OP_BYTES) {
 		r = stream_run_here(stream, class, params);
 	} else {
@@ -497,6 +495,7 @@ CUresult stream_run(struct stream *stream, const struct work_class *class, const
 	}
 	pthread_mutex_unlock(&set->lock);
 	printed_flush(ctx);
+	set_leave(set);
 	return r != CUDA_SUCCESS ? r : context_error(ctx);
 }
 
@@ -521,16 +520,17 @@ CUresult stream_synchronize(struct stream *stream)
 	struct stream_set *set = stream->set;
 	CUresult r;
 
-	if (in_callback)
+	if (context_in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
 	r = capture_check_synchronous(stream);
 	if (r != CUDA_SUCCESS)
 		return r;
 
-	pthread_mutex_lock(&set->lock);
+	set_enter(set);
 	r = stream_drain(stream);
 	pthread_mutex_unlock(&set->lock);
 	printed_flush(ctx);
+	set_leave(set);
 	return r != CUDA_SUCCESS ? r : context_error(ctx);
 }
 
@@ -633,31 +633,84 @@ static CUresult streams_begin(struct context *ctx)
 	return CUDA_SUCCESS;
 }
 
-/* The streams are drained one by one, in no particular order: their fences see to theirs. */
+/* Whatever is being done in the context now. Under the lock. */
+static bool fences_collect_all(struct stream_set *set, struct stream_fences *fences)
+{
+	bool ok = true;
+
+	for (struct stream *stream = set->streams; stream && ok; stream = stream->next)
+		if (stream_is_busy(stream))
+			ok = fences_add(fences, stream);
+	if (!ok)
+		fences_done(fences);
+	return ok;
+}
+
+/* The streams are waited for one by one, in no particular order: their fences see to theirs. */
 static CUresult streams_synchronize(struct context *ctx)
 {
 	struct stream_set *set = ctx->streams;
 	struct stream_fences fences = { 0 };
-	bool ok = true;
 	CUresult r;
+	bool ok;
 
-	if (in_callback)
+	if (context_in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
 	r = capture_check_context(ctx);
 	if (r != CUDA_SUCCESS)
 		return r;
 
-	pthread_mutex_lock(&set->lock);
-	for (struct stream *stream = set->streams; stream && ok; stream = stream->next)
-		if (stream_is_busy(stream))
-			ok = fences_add(&fences, stream);
+	set_enter(set);
+	ok = fences_collect_all(set, &fences);
 	if (ok)
 		fences_wait(&fences);
-	else
-		fences_done(&fences);
 	pthread_mutex_unlock(&set->lock);
 	printed_flush(ctx);
+	set_leave(set);
 	return ok ? context_error(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/*
+ * Up to a moment, and without doing any work in this thread: it might not come to an end. Under
+ * the lock.
+ */
+static void stream_wait_until(struct stream *stream, uint64_t upto, uint64_t until_ns)
+{
+	struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
+				  .tv_nsec = (long)(until_ns % 1000000000) };
+
+	while (stream->done < upto && context_error(stream->set->ctx) == CUDA_SUCCESS) {
+		if (upto < stream->wanted)
+			stream->wanted = upto;
+		if (pthread_cond_clockwait(&stream->progress, &stream->set->lock, CLOCK_MONOTONIC,
+					   &until) != 0)
+			break;
+	}
+}
+
+static void streams_drain(struct context *ctx, uint64_t until_ns)
+{
+	struct stream_set *set = ctx->streams;
+	struct stream_fences fences = { 0 };
+
+	if (context_in_callback)
+		return;
+	pthread_mutex_lock(&set->lock);
+	if (fences_collect_all(set, &fences))
+		for (size_t i = 0; i < fences.n; i++)
+			stream_wait_until(fences.fence[i].stream, fences.fence[i].upto, until_ns);
+	fences_done(&fences);
+	pthread_mutex_unlock(&set->lock);
+	printed_flush(ctx);
+}
+
+/* Other threads may have been waiting for work that was given up. */
+static void callers_wait(const struct stream_set *set)
+{
+	const struct timespec pause = { .tv_nsec = 100000 };
+
+	while (atomic_load(&set->n_inside) > 0)
+		nanosleep(&pause, NULL);
 }
 
 /*
@@ -683,6 +736,7 @@ static void streams_end(struct context *ctx)
 	while (set->n_threads > 0)
 		pthread_cond_wait(&set->threads_ended, &set->lock);
 	pthread_mutex_unlock(&set->lock);
+	callers_wait(set);
 
 	pthread_cond_destroy(&set->threads_ended);
 	pthread_mutex_destroy(&set->lock);
@@ -691,4 +745,4 @@ static void streams_end(struct context *ctx)
 }
 
 CONTEXT_PART(streams, .order = 50, .begin = streams_begin, .synchronize = streams_synchronize,
-	     .end = streams_end);
+	     .drain = streams_drain, .end = streams_end);

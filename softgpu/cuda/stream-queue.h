@@ -76,9 +76,13 @@ struct stream {
 	CUstreamAttrValue policy_window, sync_policy, sync_domain_map, sync_domain;
 };
 
-/* The streams of a context. */
+/**
+ * struct stream_set - the streams of a context
+ * @n_inside:	calls of other threads that look at them, or at what else the context has
+ */
 struct stream_set {
 	struct context *ctx;
+	_Atomic unsigned int n_inside;
 	pthread_mutex_t lock;
 	struct stream *streams;
 	struct stream *legacy;
@@ -122,8 +126,3 @@ struct stream_moment *stream_moment(void);
  * True once the context has failed or ends; then nobody waits for the result.
  */
 bool stream_cancelled(const struct context *ctx);
-
-/** stream_in_callback() - is this thread running a function of the program for a stream? */
-bool stream_in_callback(void);
-void stream_callback_begin(void);
-void stream_callback_end(void);

@@ -207,7 +207,7 @@ CALL_TWINS(cuStreamQuery, _ptsz, (CUstream handle), (handle))
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (stream_in_callback())
+	if (context_in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
 	r = capture_check_synchronous(stream);
 	if (r != CUDA_SUCCESS)

@@ -53,6 +53,7 @@ CUresult impl_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned *flags, int *act
 /* What the state and the engine hold for this process. */
 static _Atomic int64_t charged_bytes;
 static _Atomic int n_clients, n_contexts, n_aborts;
+static int n_drained;
 static int fail_open, fail_charge, fail_client, fail_part;
 static CUresult fail_synchronize;
 static uint32_t last_xid;
@@ -127,6 +128,11 @@ void engine_client_free(struct engine_client *client)
 		atomic_fetch_sub(&n_clients, 1);
 }
 
+uint64_t engine_now_ns(void)
+{
+	return 1;
+}
+
 void engine_client_abort(struct engine_client *client)
 {
 	atomic_fetch_add(&n_aborts, 1);
@@ -156,6 +162,11 @@ static CUresult late_synchronize(struct context *ctx)
 	return fail_synchronize;
 }
 
+static void late_drain(struct context *ctx, uint64_t until_ns)
+{
+	n_drained++;
+}
+
 static CUresult early_begin(struct context *ctx)
 {
 	note('E');
@@ -168,7 +179,7 @@ static void early_end(struct context *ctx)
 }
 
 CONTEXT_PART(late, .order = 2, .begin = late_begin, .synchronize = late_synchronize,
-	     .end = late_end);
+	     .drain = late_drain, .end = late_end);
 CONTEXT_PART(early, .order = 1, .begin = early_begin, .end = early_end);
 
 static int n_failed;
@@ -409,14 +420,16 @@ static void test_sticky_error(void)
 	check("it still tells its device", impl_cuCtxGetDevice(&device) == CUDA_SUCCESS);
 	impl_cuCtxSetCurrent(b);
 	check("another context works", impl_cuCtxSynchronize() == CUDA_SUCCESS);
-	n_aborts = 0;
-	check("a failed one can be destroyed",
-	      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && n_aborts == 1 && holds(1));
+	n_aborts = n_drained = 0;
+	check("a failed one can be destroyed, and nobody waits for it",
+	      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && n_aborts == 1 && n_drained == 0 &&
+		      holds(1));
 	fail_synchronize = CUDA_ERROR_LAUNCH_FAILED;
 	check("an error while waiting is told",
 	      impl_cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED);
 	fail_synchronize = CUDA_SUCCESS;
 	impl_cuCtxDestroy_v2(b);
+	check("a good one is waited for first", n_drained == 1 && n_aborts == 2);
 	check("nothing is held", nothing_is_held());
 }
 

@@ -157,6 +157,11 @@ static bool kernel_set(struct softgpu_config *config, const char *value)
 	return true;
 }
 
+static bool end_wait_set(struct softgpu_config *config, const char *value)
+{
+	return time_set(&config->end_wait_ns, value, 0, 3600000000000);
+}
+
 static bool driver_set(struct softgpu_config *config, const char *value)
 {
 	if (strspn(value, "0123456789.") != strlen(value) || !isdigit((unsigned char)*value))
@@ -190,6 +195,7 @@ static const struct setting settings[] = {
 	{ "sample-period", "SOFTGPU_SAMPLE_PERIOD", "a time from 166667us to 1s",
 	  .machine = period_set },
 	{ "kernel", "SOFTGPU_KERNEL_NS", "a time of up to 3600s", .machine = kernel_set },
+	{ "end-wait", "SOFTGPU_END_WAIT", "a time of up to 3600s", .machine = end_wait_set },
 	{ "driver", "SOFTGPU_DRIVER", "a version such as 580.65.06", .machine = driver_set },
 	{ "cuda", "SOFTGPU_CUDA", "a version such as 13.0", .machine = cuda_set },
 	{ "name", "SOFTGPU_NAME", "a name of 1 to 95 bytes", .device = name_set },
@@ -248,6 +254,7 @@ void config_default(struct softgpu_config *ret)
 	ret->n_devices = 2;
 	ret->slice_ns = 2000000;
 	ret->sample_period_ns = 166667000;
+	ret->end_wait_ns = 5000000000;
 	strcpy(ret->dir, "/dev/shm/softgpu");
 	strcpy(ret->driver_version, "580.65.06");
 	ret->cuda_version = 13000;

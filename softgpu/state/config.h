@@ -14,6 +14,7 @@
  *						also takes a bare number of nanoseconds)
  *	driver = 580.65.06	SOFTGPU_DRIVER		version that NVML tells
  *	cuda = 13.0		SOFTGPU_CUDA		version of the driver API
+ *	end-wait = 5s		SOFTGPU_END_WAIT	how long ending a context waits for its kernels
  *	log = 1			SOFTGPU_LOG		say on standard error what goes wrong
  *
  * and for a device:
@@ -70,6 +71,7 @@ struct softgpu_config {
 	uint64_t sample_period_ns;
 	uint64_t kernel_ns; /* where kernel_ns_given */
 	bool kernel_ns_given;
+	uint64_t end_wait_ns;
 	char driver_version[32];
 	uint32_t cuda_version; /* 13000 is 13.0 */
 	bool log;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The end of contexts and processes whose kernels do not end: nobody waits for ever. The time
+ * that they are waited for is set to almost nothing.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "softgpu/cuda/test-driver.h"
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
+
+static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+			  ".visible .entry softgpu_timed(.param .u64 ns) { ret; }\n"
+			  ".visible .entry endless(.param .u64 at)\n"
+			  "{\n"
+			  "	.reg .b64 %d; ld.param.u64 %d, [at]; st.global.u32 [%d], 1;\n"
+			  "	again: bra again;\n"
+			  "}\n";
+
+static CUdevice device;
+static volatile unsigned int *begun; /* pinned memory */
+
+/* Until the kernel has begun: what is only queued is another case. */
+static void launch_endless(CUstream stream)
+{
+	CUdeviceptr at;
+	void *params[] = { &at };
+	CUmodule module;
+
+	NEED(cuMemHostAlloc((void **)&begun, sizeof(*begun), 0));
+	*begun = 0;
+	at = (CUdeviceptr)(uintptr_t)begun;
+	NEED(cuModuleLoadData(&module, ptx));
+	NEED(cuLaunchKernel(test_function(module, "endless"), 1, 1, 1, 32, 1, 1, 0, stream, params,
+			    NULL));
+	while (!*begun)
+		usleep(100);
+}
+
+/* An hour of device time, and work of every kind behind it. */
+static void launch_hour(CUstream stream)
+{
+	uint64_t ns = 3600000000000;
+	void *params[] = { &ns };
+	CUdeviceptr at;
+	CUmodule module;
+	CUevent event;
+
+	NEED(cuModuleLoadData(&module, ptx));
+	NEED(cuMemAllocAsync(&at, 1 << 20, stream));
+	NEED(cuLaunchKernel(test_function(module, "softgpu_timed"), 1, 1, 1, 1, 1, 1, 0, stream,
+			    params, NULL));
+	NEED(cuEventCreate(&event, 0));
+	NEED(cuEventRecord(event, stream));
+	NEED(cuMemsetD32Async(at, 1, 1 << 18, stream));
+	NEED(cuMemFreeAsync(at, stream));
+	NEED(cuStreamWaitEvent(NULL, event, 0));
+}
+
+static void *synchronize(void *arg)
+{
+	static CUresult r;
+
+	cuCtxSetCurrent(arg);
+	r = cuCtxSynchronize();
+	return &r;
+}
+
+static void test_destroy(void)
+{
+	pthread_t thread;
+	CUcontext ctx;
+	CUstream stream;
+	void *result;
+
+	NEED(cuCtxCreate_v2(&ctx, 0, device));
+	NEED(cuStreamCreate(&stream, 0));
+	launch_endless(stream);
+	pthread_create(&thread, NULL, synchronize, ctx);
+	usleep(20000); /* it waits by then, most likely */
+	expect(CUDA_SUCCESS, cuCtxDestroy_v2(ctx), "a context with an endless kernel ends");
+	pthread_join(thread, &result);
+	check(*(CUresult *)result != CUDA_SUCCESS, "and whoever waits in it is told");
+
+	NEED(cuCtxCreate_v2(&ctx, 0, device));
+	NEED(cuStreamCreate(&stream, 0));
+	launch_hour(stream);
+	expect(CUDA_SUCCESS, cuCtxDestroy_v2(ctx), "so does one with work for an hour");
+}
+
+static void test_primary(void)
+{
+	CUcontext ctx;
+
+	NEED(cuDevicePrimaryCtxRetain(&ctx, device));
+	NEED(cuCtxSetCurrent(ctx));
+	launch_endless(NULL);
+	expect(CUDA_SUCCESS, cuDevicePrimaryCtxReset_v2(device),
+	       "a primary context with an endless kernel is reset");
+	NEED(cuDevicePrimaryCtxRetain(&ctx, device));
+	launch_endless(NULL);
+	NEED(cuDevicePrimaryCtxRelease_v2(device));
+	expect(CUDA_SUCCESS, cuDevicePrimaryCtxRelease_v2(device), "and released");
+	NEED(cuCtxSetCurrent(NULL));
+}
+
+static CUresult seen_refusal;
+
+static void destroys(void *ctx)
+{
+	seen_refusal = cuCtxDestroy_v2(ctx);
+}
+
+static void test_callback(void)
+{
+	CUcontext ctx;
+
+	NEED(cuCtxCreate_v2(&ctx, 0, device));
+	NEED(cuLaunchHostFunc(NULL, destroys, ctx));
+	NEED(cuCtxSynchronize());
+	check(seen_refusal == CUDA_ERROR_NOT_PERMITTED,
+	      "a function of the program cannot end the context that waits for it");
+	NEED(cuCtxDestroy_v2(ctx));
+}
+
+/* In a process of its own: leaves it running and exits, or waits to be interrupted. */
+static int child(bool exits)
+{
+	CUcontext ctx;
+
+	NEED(cuInit(0));
+	NEED(cuCtxCreate_v2(&ctx, 0, device));
+	launch_endless(NULL);
+	if (exits)
+		return 0;
+	printf("ready\n");
+	fflush(stdout);
+	cuCtxSynchronize();
+	return 1;
+}
+
+static pid_t child_start(const char *what, int *ret_out)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe(ends) != 0)
+		exit(1);
+	pid = fork();
+	if (pid == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		execl("/proc/self/exe", "test-end", what, NULL);
+		_exit(9);
+	}
+	close(ends[1]);
+	*ret_out = ends[0];
+	return pid;
+}
+
+static void test_process(void)
+{
+	int status, out;
+	pid_t pid;
+	char c;
+
+	pid = child_start("exits", &out);
+	waitpid(pid, &status, 0);
+	check(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+	      "a process with an endless kernel exits");
+	close(out);
+
+	pid = child_start("waits", &out);
+	check(read(out, &c, 1) == 1, "another one waits for its kernel");
+	kill(pid, SIGINT);
+	waitpid(pid, &status, 0);
+	check(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "and can be interrupted");
+	close(out);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return child(strcmp(argv[1], "exits") == 0);
+	setenv("SOFTGPU_END_WAIT", "10ms", 1);
+	NEED(cuCtxDestroy_v2(test_begin()));
+	NEED(cuDeviceGet(&device, 0));
+	test_destroy();
+	test_primary();
+	test_callback();
+	test_process();
+	test_end();
+	return n_failed > 0;
+}
