@@ -168,50 +168,39 @@ static CUresult member_find(struct stream *stream, struct capture_member **ret)
 	return CUDA_SUCCESS;
 }
 
-/* Adds a node to a stream's part; the next one comes after it. */
-static CUresult member_add_node(struct capture_member *member, CUgraphNodeParams *params,
-				struct graph_node **ret)
+/* What is added next comes after @node, if it could be made at all. */
+static CUresult member_advance(struct capture_member *member, CUresult made,
+			       const struct graph_node *node)
 {
+	CUresult r = made;
+
+	if (r == CUDA_SUCCESS) {
+		member->n_after = 0;
+		r = member_add(member, &node->handle, NULL, 1);
+	}
+	return r == CUDA_SUCCESS ? r : invalidate(member->capture, r);
+}
+
+/* Adds a node to a stream's part. */
+static CUresult member_add_node(struct capture_member *member, CUgraphNodeParams *params)
+{
+	struct graph_node *node = NULL;
 	CUresult r;
 
 	r = node_new(member->capture->graph, member->after, member->edges, member->n_after, params,
-		     ret);
-	if (r == CUDA_SUCCESS) {
-		member->n_after = 0;
-		r = member_add(member, &(*ret)->handle, NULL, 1);
-	}
-	if (r != CUDA_SUCCESS)
-		member->capture->is_invalid = true;
-	return r;
-}
-
-static CUresult keep_cooperative(struct graph_node *node, const struct kernel_work *work)
-{
-	if (!work->cooperative)
-		return CUDA_SUCCESS;
-	node->attributes = calloc(NODE_ATTRIBUTES_N, sizeof(*node->attributes));
-	if (!node->attributes)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	node->attributes[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative = 1;
-	return CUDA_SUCCESS;
+		     &node);
+	return member_advance(member, r, node);
 }
 
 static CUresult member_add_work(struct capture_member *member, const struct work_class *class,
 				const void *work)
 {
-	const struct node_class *node_class = node_class_find(class->type);
-	CUgraphNodeParams params = { .type = class->type };
-	struct node_scratch scratch;
-	struct graph_node *node;
+	struct graph_node *node = NULL;
 	CUresult r;
 
-	if (!node_class || !node_class->from_work)
-		return invalidate(member->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	node_class->from_work(work, &params, &scratch);
-	r = member_add_node(member, &params, &node);
-	if (r == CUDA_SUCCESS && class->type == CU_GRAPH_NODE_TYPE_KERNEL)
-		r = keep_cooperative(node, work);
-	return r;
+	r = node_new_of_work(member->capture->graph, member->after, member->edges, member->n_after,
+			     class->type, work, &node);
+	return member_advance(member, r, node);
 }
 
 CUresult capture_submit(struct stream *stream, const struct work_class *class, const void *params,
@@ -229,19 +218,37 @@ CUresult capture_submit(struct stream *stream, const struct work_class *class, c
 	return r;
 }
 
-CUresult capture_check_synchronous(struct stream *stream)
+CUresult capture_check(struct stream *stream, bool *ret_captures)
+{
+	struct capture_member *member = NULL;
+	CUresult r = CUDA_SUCCESS;
+
+	if (capture_any()) {
+		pthread_mutex_lock(&lock);
+		r = member_find(stream, &member);
+		pthread_mutex_unlock(&lock);
+	}
+	*ret_captures = member;
+	return r;
+}
+
+CUresult capture_fail(struct stream *stream, CUresult error)
 {
 	struct capture_member *member;
 	CUresult r;
 
-	if (!capture_any())
-		return CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
 	r = member_find(stream, &member);
 	if (r == CUDA_SUCCESS && member)
-		r = invalidate(member->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		r = invalidate(member->capture, error);
 	pthread_mutex_unlock(&lock);
 	return r;
+}
+
+CUresult capture_check_synchronous(struct stream *stream)
+{
+	return capture_any() ? capture_fail(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+			     : CUDA_SUCCESS;
 }
 
 CUresult capture_check_context(struct context *ctx)
@@ -313,25 +320,34 @@ void capture_leave(struct stream *stream)
 static CUresult capture_node(struct stream *stream, CUgraphNodeParams *params)
 {
 	struct capture_member *member;
-	struct graph_node *node;
 	CUresult r;
 
 	pthread_mutex_lock(&lock);
 	r = member_find(stream, &member);
 	if (r == CUDA_SUCCESS)
-		r = member ? member_add_node(member, params, &node) : CUDA_ERROR_ILLEGAL_STATE;
+		r = member ? member_add_node(member, params) : CUDA_ERROR_ILLEGAL_STATE;
 	pthread_mutex_unlock(&lock);
 	return r;
 }
 
-CUresult stream_capture_alloc(struct stream *stream, size_t bytes, CUdeviceptr *ret)
+CUresult capture_graph(struct stream *stream, struct graph *graph)
+{
+	CUgraphNodeParams params = {
+		.type = CU_GRAPH_NODE_TYPE_GRAPH,
+		.graph = { graph->handle, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE },
+	};
+
+	return capture_node(stream, &params);
+}
+
+CUresult stream_capture_alloc(struct stream *stream, const struct device *device, size_t bytes,
+			      CUdeviceptr *ret)
 {
 	CUgraphNodeParams params = {
 		.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
 		.alloc.bytesize = bytes,
 		.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.alloc.poolProps.location = { CU_MEM_LOCATION_TYPE_DEVICE,
-					      stream_context(stream)->device->ordinal },
+		.alloc.poolProps.location = { CU_MEM_LOCATION_TYPE_DEVICE, device->ordinal },
 	};
 	CUresult r = capture_node(stream, &params);
 
@@ -372,14 +388,13 @@ CUresult capture_record(struct stream *stream, CUevent handle, struct capture_ma
 	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
 				     .eventRecord.event = handle };
 	struct capture_member *member;
-	struct graph_node *node;
 	CUresult r;
 
 	pthread_mutex_lock(&lock);
 	r = member_find(stream, &member);
 	*ret_taken = r == CUDA_SUCCESS && member;
 	if (*ret_taken)
-		r = external ? member_add_node(member, &params, &node) : mark_set(mark, member);
+		r = external ? member_add_node(member, &params) : mark_set(mark, member);
 	else if (r == CUDA_SUCCESS)
 		capture_mark_clear(mark);
 	pthread_mutex_unlock(&lock);
@@ -425,7 +440,6 @@ CUresult capture_wait(struct stream *stream, CUevent handle, const struct captur
 	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_WAIT_EVENT,
 				     .eventWait.event = handle };
 	struct capture_member *member;
-	struct graph_node *node;
 	CUresult r;
 
 	pthread_mutex_lock(&lock);
@@ -434,7 +448,7 @@ CUresult capture_wait(struct stream *stream, CUevent handle, const struct captur
 	if (*ret_taken && mark->capture_id)
 		r = wait_in_capture(stream, member, mark);
 	else if (*ret_taken && external)
-		r = member_add_node(member, &params, &node);
+		r = member_add_node(member, &params);
 	else if (*ret_taken)
 		r = invalidate(member->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 	pthread_mutex_unlock(&lock);

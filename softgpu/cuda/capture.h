@@ -28,6 +28,22 @@ static inline bool capture_any(void)
 CUresult capture_submit(struct stream *stream, const struct work_class *class, const void *params,
 			bool *ret_taken);
 
+/**
+ * capture_check() - may work be submitted to a stream?
+ * @ret_captures:	yes, and it will be a node
+ */
+CUresult capture_check(struct stream *stream, bool *ret_captures);
+
+/** capture_graph() - make a child graph node of @graph; on success it belongs to the node */
+CUresult capture_graph(struct stream *stream, struct graph *graph);
+
+/**
+ * capture_fail() - what was to be captured cannot be: a capture of the stream is invalid
+ *
+ * Return: @error, or what was wrong before; CUDA_SUCCESS if it does not capture.
+ */
+CUresult capture_fail(struct stream *stream, CUresult error);
+
 /** capture_check_synchronous() - may the stream be waited for, or used synchronously? */
 CUresult capture_check_synchronous(struct stream *stream);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/cuda/capture.h"
 #include "softgpu/cuda/event.h"
 #include "softgpu/cuda/graph-exec.h"
 #include "softgpu/cuda/graph-mem.h"
@@ -164,19 +165,50 @@ static CUresult launch_prepare(struct graph_launch *launch)
 		if (step->event)
 			r = launch_prepare_event(launch, i);
 		else if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-			r = graph_memory_launch(step->dptr, auto_free || step->freed);
+			r = graph_memory_back(step->dptr, auto_free || step->freed);
 	}
+	/* All or nothing: of a launch that fails no memory stays allocated. */
+	for (size_t i = 0; i < launch->plan->n_steps && r == CUDA_SUCCESS; i++)
+		if (launch->plan->steps[i].type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+			r = graph_memory_take(launch->plan->steps[i].dptr);
+	return r;
+}
+
+static struct graph_plan *exec_plan(struct graph_exec *exec)
+{
+	struct graph_plan *plan;
+
+	pthread_mutex_lock(&exec->lock);
+	plan = plan_ref(exec->plan);
+	pthread_mutex_unlock(&exec->lock);
+	return plan;
+}
+
+/* A launch into a capture: a child graph that does the same. */
+static CUresult exec_capture(struct graph_exec *exec, struct stream *stream)
+{
+	struct graph_plan *plan = exec_plan(exec);
+	struct graph *graph = NULL;
+	CUresult r;
+
+	r = plan_graph(plan, &graph);
+	plan_unref(plan);
+	if (r == CUDA_SUCCESS)
+		r = user_references_copy(exec->user_references, &graph->user_references);
+	if (r == CUDA_SUCCESS)
+		r = capture_graph(stream, graph);
+	else
+		capture_fail(stream, r);
+	if (r != CUDA_SUCCESS)
+		graph_free(graph);
 	return r;
 }
 
 static CUresult exec_launch_in(struct graph_exec *exec, struct stream *stream)
 {
-	struct graph_launch launch = { .exec = exec };
+	struct graph_launch launch = { .exec = exec, .plan = exec_plan(exec) };
 	CUresult r;
 
-	pthread_mutex_lock(&exec->lock);
-	launch.plan = plan_ref(exec->plan);
-	pthread_mutex_unlock(&exec->lock);
 	atomic_fetch_add(&exec->n_references, 1);
 	launch.points = calloc(launch.plan->n_steps + 1, sizeof(*launch.points));
 	if (!launch.points) {
@@ -198,11 +230,16 @@ CALL_TWINS(cuGraphLaunch, _ptsz, (CUgraphExec handle, CUstream stream_handle),
 {
 	struct graph_exec *exec;
 	struct stream *stream;
+	bool captures;
 	CUresult r = graph_exec_find(handle, &exec);
 
 	if (r == CUDA_SUCCESS)
 		r = stream_find(stream_handle, dflt, &stream);
-	return r != CUDA_SUCCESS ? r : exec_launch_in(exec, stream);
+	if (r == CUDA_SUCCESS)
+		r = capture_check(stream, &captures);
+	if (r != CUDA_SUCCESS)
+		return r;
+	return captures ? exec_capture(exec, stream) : exec_launch_in(exec, stream);
 }
 
 /* There is nothing to upload to, but the memory of the graph is there afterwards. */

@@ -63,6 +63,9 @@ CUresult graph_exec_find(CUgraphExec handle, struct graph_exec **ret);
  * @ret_bad:	the node that cannot be, if it is a single one's fault; else not written
  */
 CUresult plan_new(struct graph *graph, struct graph_plan **ret, CUgraphNode *ret_bad);
+
+/** plan_graph() - the opposite: a graph that does what a plan does, for captures */
+CUresult plan_graph(const struct graph_plan *plan, struct graph **ret);
 CUresult plan_copy(const struct graph_plan *plan, struct graph_plan **ret);
 struct graph_plan *plan_ref(struct graph_plan *plan);
 void plan_unref(struct graph_plan *plan);

@@ -222,14 +222,27 @@ bool graph_memory_covers(uint64_t addr, uint64_t bytes)
 	return memory;
 }
 
-CUresult graph_memory_launch(CUdeviceptr dptr, bool may_be_in_use)
+CUresult graph_memory_back(CUdeviceptr dptr, bool may_be_in_use)
 {
 	struct graph_memory *memory;
 	CUresult r = CUDA_ERROR_INVALID_VALUE;
 
 	pthread_mutex_lock(&lock);
 	memory = memory_at(dptr);
-	if (memory && (may_be_in_use || !memory->in_use)) {
+	if (memory && (may_be_in_use || !memory->in_use))
+		r = memory_map(memory);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+CUresult graph_memory_take(CUdeviceptr dptr)
+{
+	struct graph_memory *memory;
+	CUresult r = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&lock);
+	memory = memory_at(dptr);
+	if (memory) {
 		r = memory_map(memory);
 		if (r == CUDA_SUCCESS)
 			memory_begin_use(memory);
@@ -264,7 +277,7 @@ static CUresult alloc_run(struct context *ctx, void *params)
 {
 	const struct graph_memory_work *work = params;
 
-	return graph_memory_launch(work->dptr, /* may_be_in_use= */ true);
+	return graph_memory_take(work->dptr);
 }
 
 static CUresult free_run(struct context *ctx, void *params)

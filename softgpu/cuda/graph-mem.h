@@ -24,12 +24,15 @@ bool graph_memory_covers(uint64_t addr, uint64_t bytes);
 bool graph_memory_exists(CUdeviceptr dptr);
 
 /**
- * graph_memory_launch() - have the memory there for a launch that allocates it
+ * graph_memory_back() - have the memory there for a launch that will allocate it
  * @may_be_in_use:	the launch before may not have freed it yet, or need not have
  *
  * CUDA_ERROR_INVALID_VALUE if it is allocated and may not be, CUDA_ERROR_OUT_OF_MEMORY.
  */
-CUresult graph_memory_launch(CUdeviceptr dptr, bool may_be_in_use);
+CUresult graph_memory_back(CUdeviceptr dptr, bool may_be_in_use);
+
+/** graph_memory_take() - it is allocated, once all that the launch needs is there */
+CUresult graph_memory_take(CUdeviceptr dptr);
 
 /** graph_memory_free() - cuMemFree; false if it is none, or not allocated */
 bool graph_memory_free(CUdeviceptr dptr);

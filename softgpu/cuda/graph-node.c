@@ -408,3 +408,38 @@ const struct node_class *node_class_find(CUgraphNodeType type)
 		return NULL;
 	return &node_classes[type];
 }
+
+static CUresult keep_cooperative(struct graph_node *node, const struct kernel_work *work)
+{
+	if (!work->cooperative)
+		return CUDA_SUCCESS;
+	node->attributes = calloc(NODE_ATTRIBUTES_N, sizeof(*node->attributes));
+	if (!node->attributes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	node->attributes[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative = 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult node_new_of_work(struct graph *graph, const CUgraphNode *after,
+			  const CUgraphEdgeData *data, size_t n_after, int type, const void *work,
+			  struct graph_node **ret)
+{
+	const struct node_class *class = node_class_find((CUgraphNodeType)type);
+	CUgraphNodeParams params = { .type = (CUgraphNodeType)type };
+	struct node_scratch scratch;
+	struct graph_node *node;
+	CUresult r;
+
+	if (!class || !class->from_work)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	class->from_work(work, &params, &scratch);
+	r = node_new(graph, after, data, n_after, &params, &node);
+	if (r == CUDA_SUCCESS && params.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+		r = keep_cooperative(node, work);
+		if (r != CUDA_SUCCESS)
+			node_free(node);
+	}
+	if (r == CUDA_SUCCESS)
+		*ret = node;
+	return r;
+}

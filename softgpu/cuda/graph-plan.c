@@ -277,3 +277,96 @@ CUresult plan_copy(const struct graph_plan *plan, struct graph_plan **ret)
 	*ret = copy;
 	return CUDA_SUCCESS;
 }
+
+static CUresult graph_of_steps(const struct graph_plan *plan, CUgraphNode *nodes, size_t first,
+			       size_t n, struct graph **ret);
+
+/* The node of a step that is no work which the class knows how to make a node of. */
+static CUresult node_of_step(struct graph *graph, const CUgraphNode *after,
+			     const struct graph_plan *plan, CUgraphNode *nodes, size_t place,
+			     struct graph_node **ret)
+{
+	const struct graph_step *step = &plan->steps[place];
+	CUgraphNodeParams params = { .type = step->type };
+	struct graph *inside = NULL;
+	CUresult r = CUDA_SUCCESS;
+
+	switch (step->type) {
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		r = graph_of_steps(plan, nodes, place + 1, step->n_inside, &inside);
+		if (r != CUDA_SUCCESS)
+			return r;
+		params.graph.graph = inside->handle;
+		params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+		break;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		params.eventRecord.event = step->event;
+		break;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		params.eventWait.event = step->event;
+		break;
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		break;
+	default:
+		/* Memory: an address belongs to one node. */
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	r = node_new(graph, after, NULL, step->n_after, &params, ret);
+	if (r != CUDA_SUCCESS)
+		graph_free(inside);
+	return r;
+}
+
+static CUresult graph_add_step(struct graph *graph, const struct graph_plan *plan,
+			       CUgraphNode *nodes, size_t place)
+{
+	const struct graph_step *step = &plan->steps[place];
+	CUgraphNodeParams nothing = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
+	CUgraphNode *after = calloc(step->n_after + 1, sizeof(*after));
+	struct graph_node *node = NULL;
+	CUresult r;
+
+	if (!after)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < step->n_after; i++)
+		after[i] = nodes[step->after[i]];
+	if (step->disabled)
+		r = node_new(graph, after, NULL, step->n_after, &nothing, &node);
+	else if (step->class->from_work)
+		r = node_new_of_work(graph, after, NULL, step->n_after, step->type, step->work,
+				     &node);
+	else
+		r = node_of_step(graph, after, plan, nodes, place, &node);
+	if (r == CUDA_SUCCESS)
+		nodes[place] = node->handle;
+	free(after);
+	return r;
+}
+
+/* @nodes: by place in the plan, those that there are already; filled in. */
+static CUresult graph_of_steps(const struct graph_plan *plan, CUgraphNode *nodes, size_t first,
+			       size_t n, struct graph **ret)
+{
+	struct graph *graph = NULL;
+	CUresult r = graph_new(&graph);
+
+	for (size_t i = first; i < first + n && r == CUDA_SUCCESS; i += 1 + plan->steps[i].n_inside)
+		r = graph_add_step(graph, plan, nodes, i);
+	if (r == CUDA_SUCCESS)
+		*ret = graph;
+	else
+		graph_free(graph);
+	return r;
+}
+
+CUresult plan_graph(const struct graph_plan *plan, struct graph **ret)
+{
+	CUgraphNode *nodes = calloc(plan->n_steps + 1, sizeof(*nodes));
+	CUresult r;
+
+	if (!nodes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = graph_of_steps(plan, nodes, 0, plan->n_steps, ret);
+	free(nodes);
+	return r;
+}

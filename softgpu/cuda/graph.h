@@ -109,6 +109,17 @@ CUresult node_find(CUgraphNode handle, struct graph_node **ret);
  */
 CUresult node_new(struct graph *graph, const CUgraphNode *after, const CUgraphEdgeData *data,
 		  size_t n_after, CUgraphNodeParams *params, struct graph_node **ret);
+
+/**
+ * node_new_of_work() - add a node that does what a piece of work does
+ * @type:	the work's
+ * @work:	parameters of the work; NULL where nodes of that kind have none
+ *
+ * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if no node can.
+ */
+CUresult node_new_of_work(struct graph *graph, const CUgraphNode *after,
+			  const CUgraphEdgeData *data, size_t n_after, int type, const void *work,
+			  struct graph_node **ret);
 void node_free(struct graph_node *node);
 
 /** node_depend() - let a node come after another one; CUDA_ERROR_INVALID_VALUE if it does */

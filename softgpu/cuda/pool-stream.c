@@ -9,10 +9,10 @@ static CUresult alloc_on(struct stream *stream, struct pool *pool, size_t bytes,
 	struct memory *memory;
 	CUresult r;
 
-	if (stream_is_capturing(stream))
-		return stream_capture_alloc(stream, bytes, ret);
 	if (pool->fd >= 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (stream_is_capturing(stream))
+		return stream_capture_alloc(stream, pool->device, bytes, ret);
 
 	r = pool_alloc(pool, bytes, &memory);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY) {

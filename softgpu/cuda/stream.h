@@ -105,7 +105,8 @@ CUresult stream_capture_check(struct context *ctx);
 bool stream_is_capturing(struct stream *stream);
 
 /* cuMemAllocAsync and cuMemFreeAsync on a capturing stream: a memory node of the graph. */
-CUresult stream_capture_alloc(struct stream *stream, size_t bytes, CUdeviceptr *ret);
+CUresult stream_capture_alloc(struct stream *stream, const struct device *device, size_t bytes,
+			      CUdeviceptr *ret);
 CUresult stream_capture_free(struct stream *stream, CUdeviceptr dptr);
 
 /*

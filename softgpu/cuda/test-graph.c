@@ -377,6 +377,99 @@ static void test_invalid_captures(void)
 	NEED(cuEventDestroy_v2(outside));
 }
 
+/* add(1) -> double, with the double switched off -> child: add(3) -> host function */
+static CUgraphExec make_exec(int *n_called)
+{
+	CUDA_HOST_NODE_PARAMS host = { count, n_called };
+	CUgraphNode first, second, child, last;
+	CUgraph graph = make_graph(1, &first, &second), inner;
+	unsigned int value = 3;
+	void *params[] = { &word, &value };
+	CUDA_KERNEL_NODE_PARAMS kernel = kernel_params(add, params);
+	CUgraphExec exec;
+
+	NEED(cuGraphCreate(&inner, 0));
+	NEED(cuGraphAddKernelNode_v2(&last, inner, NULL, 0, &kernel));
+	NEED(cuGraphAddChildGraphNode(&child, graph, &second, 1, inner));
+	NEED(cuGraphAddHostNode(&last, graph, &child, 1, &host));
+	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	NEED(cuGraphNodeSetEnabled(exec, second, 0));
+	NEED(cuGraphDestroy(inner));
+	NEED(cuGraphDestroy(graph));
+	return exec;
+}
+
+static void test_captured_launch(void)
+{
+	CUgraph graph;
+	CUgraphNode nodes[4];
+	CUgraphNodeType type;
+	CUgraphExec inner, exec;
+	CUdeviceptr addr;
+	size_t n = 4;
+	int n_called = 0;
+
+	inner = make_exec(&n_called);
+	capture_begin();
+	launch_add(10, stream);
+	expect(CUDA_SUCCESS, cuGraphLaunch(inner, stream), "launching a graph into a capture");
+	launch_add(100, stream);
+	NEED(cuStreamEndCapture(stream, &graph));
+	NEED(cuGraphExecDestroy(inner));
+	NEED(cuGraphGetNodes(graph, nodes, &n));
+	check(n == 3, "makes one node");
+	NEED(cuGraphNodeGetType(nodes[1], &type));
+	check(type == CU_GRAPH_NODE_TYPE_GRAPH, "a child graph");
+	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	check(launched(exec) == 114 && n_called == 1,
+	      "that does what the executable graph would have done");
+	NEED(cuGraphExecDestroy(exec));
+	NEED(cuGraphDestroy(graph));
+
+	capture_begin();
+	NEED(cuMemAllocAsync(&addr, 4096, stream));
+	NEED(cuMemFreeAsync(addr, stream));
+	NEED(cuStreamEndCapture(stream, &graph));
+	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	capture_begin();
+	expect(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuGraphLaunch(exec, stream),
+	       "but memory nodes cannot be twice");
+	capture_ends(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "which ends the capture");
+	NEED(cuGraphExecDestroy(exec));
+	NEED(cuGraphDestroy(graph));
+}
+
+/* Two allocations of which the second does not fit. */
+static void test_launch_without_memory(void)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS alloc = {
+		.poolProps = {
+			.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+		},
+		.bytesize = 2 << 20,
+	};
+	size_t device_free, total;
+	CUgraphNode first, second;
+	CUdeviceptr most;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	NEED(cuGraphCreate(&graph, 0));
+	NEED(cuGraphAddMemAllocNode(&first, graph, NULL, 0, &alloc));
+	NEED(cuGraphAddMemAllocNode(&second, graph, &first, 1, &alloc));
+	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	NEED(cuMemGetInfo_v2(&device_free, &total));
+	NEED(cuMemAlloc_v2(&most, device_free - (2 << 20)));
+	expect(CUDA_ERROR_OUT_OF_MEMORY, cuGraphLaunch(exec, stream),
+	       "a launch whose memory does not fit");
+	NEED(cuMemFree_v2(most));
+	expect(CUDA_SUCCESS, cuGraphLaunch(exec, stream), "can be made when it does");
+	NEED(cuStreamSynchronize(stream));
+	NEED(cuGraphExecDestroy(exec));
+	NEED(cuGraphDestroy(graph));
+}
+
 static void test_refusals(void)
 {
 	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL };
@@ -423,6 +516,8 @@ int main(void)
 	test_memory();
 	test_capture();
 	test_invalid_captures();
+	test_captured_launch();
+	test_launch_without_memory();
 	test_refusals();
 	expect(CUDA_SUCCESS, cuCtxDestroy_v2(ctx), "the context ends");
 	test_end();
