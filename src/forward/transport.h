@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * What guest and host share: the memory that commands travel through, and the messages that set it up.
+ *
+ * Two carriers bring the same structures to both sides. Without a virtual machine the broker makes
+ * memfds and hands them to the guest library over a unix socket; in a virtual machine the guest's
+ * kernel allocates pages and names them to the broker over a virtqueue. Whatever carries it, a
+ * command names buffers by the number of a grant, never an address of the host's or of guest-physical
+ * memory: only the broker or the guest's kernel says which pages a grant is.
+ *
+ *	guest process                                        host
+ *	  thread 1 -- lane 1 (ring, reply area) ----------- lane thread 1 --+
+ *	  thread 2 -- lane 2 ------------------------------ lane thread 2 --+-- libcuda
+ *	  all      -- session block (state, callbacks) ---- worker ---------+
+ *	  all      -- heap (grant 0), further grants ------ mapped by the worker
+ *
+ * One process of the guest is one session, executed by one worker process. Each thread that calls
+ * the driver has a lane of its own, because much of what the driver keeps is per thread.
+ *
+ * Every word below is written by one side only and read by the other: where the guest's processor
+ * is emulated, a locked instruction on memory that the host writes too is not atomic. Positions are
+ * byte counts since the lane began, 64 bits wide, so they never wrap. The host keeps its own copy
+ * of how far it has come and believes `head` only where it is at most the ring's size ahead of it;
+ * every record is copied out of the ring before it is looked at.
+ *
+ * This header is for user space and for the guest's kernel: it includes linux/types.h only.
+ */
+#ifndef FORWARD_TRANSPORT_H
+#define FORWARD_TRANSPORT_H
+
+#include <linux/types.h>
+
+#define WIRE_MAGIC     0x6e6f4c7465446f43ULL
+#define WIRE_HASH_SIZE 16
+
+/*
+ * A lane: one block of 256 KiB, in a virtual machine physically contiguous.
+ *
+ *	0        struct lane
+ *	4 KiB    reply area: struct wire_reply and what the call wrote
+ *	128 KiB  ring: records, each at a multiple of 64 bytes, none across the ring's end
+ */
+#define LANE_SIZE	  (256 << 10)
+#define LANE_REPLY_OFFSET 4096
+#define LANE_REPLY_SIZE	  ((128 << 10) - LANE_REPLY_OFFSET)
+#define LANE_RING_OFFSET  (128 << 10)
+#define LANE_RING_SIZE	  (128 << 10)
+#define LANE_ALIGN	  64
+
+/* The longest record: kernel parameters may be 32,764 bytes, and the rest of a launch is small. */
+#define WIRE_RECORD_MAX (64 << 10)
+
+/**
+ * struct lane - the first page of a lane
+ * @head:	bytes that the guest has published
+ * @waits:	the guest's thread sleeps, or is about to: call it when `replied` or `tail` moves.
+ *		It sets this, looks at both again, and only then sleeps
+ * @tail:	bytes that the host has taken out of the ring; what it has taken is free
+ * @replied:	the number of the last record that was answered in the reply area
+ * @executed:	records executed, answered or not. At every synchronisation the guest compares it
+ *		with what it has sent
+ * @n_errors:	posted records that failed; the guest reports each change at its next call
+ * @error:	the result of the last such record
+ * @error_call:	which call that was
+ * @sleeps:	the host's thread sleeps, or is about to: ring the doorbell after publishing. The host
+ *		sets this, looks at `head` again, and only then sleeps
+ *
+ * What the guest writes and what the host writes are in cache lines of their own, and `sleeps`,
+ * which the guest reads whenever it publishes, is apart from the words that change with each record.
+ */
+struct lane {
+	struct {
+		__u64 head;
+		__u32 waits;
+		__u32 reserved[13];
+	} guest;
+	struct {
+		__u64 tail;
+		__u64 replied;
+		__u64 executed;
+		__u64 n_errors;
+		__u32 error;
+		__u32 error_call;
+		__u32 reserved[6];
+	} host;
+	struct {
+		__u32 sleeps;
+		__u32 reserved[15];
+	} bell;
+};
+
+/**
+ * struct wire_record - the head of a command in a ring
+ * @size:	bytes with this head and without the gap up to the next multiple of 64
+ * @call:	enum call_id of src/cuda/calls.h, or one of enum wire_own below
+ * @flags:	WIRE_F_*
+ * @ticket:	the process's order. A record without WIRE_F_REPLY has its own number, counted over all
+ *		lanes from 0, and is executed when all with smaller ones have been; one with WIRE_F_REPLY
+ *		has the number of those that were given out before, waits for these and holds up nobody,
+ *		because nothing can have happened after a call that has not returned
+ * @number:	the lane's own count of records, from 1
+ *
+ * The call's arguments follow, 8 bytes each, then what it reads, each piece at a multiple of 8.
+ */
+struct wire_record {
+	__u32 size;
+	__u16 call;
+	__u16 flags;
+	__u64 ticket;
+	__u64 number;
+};
+
+/* The caller waits for the answer; without it the record is posted. */
+#define WIRE_F_REPLY 1
+
+/* Commands that are no call of the driver. */
+enum wire_own {
+	/* Fills the ring up to its end: the next record is at its beginning. */
+	WIRE_PAD = 0xff00,
+	/* What kind of address is it? One word; the answer is enum wire_address. */
+	WIRE_CLASSIFY,
+	/* A kernel's parameters: the function's handle; the answer is struct wire_parameters. */
+	WIRE_PARAMETERS,
+	/* A grant becomes memory that devices reach: its number, flags of cuMemHostRegister(). */
+	WIRE_PIN,
+	WIRE_UNPIN,
+};
+
+/**
+ * struct wire_reply - the head of the reply area
+ * @number:	of the record that this answers
+ * @result:	CUresult
+ * @size:	bytes that follow: what the call wrote, in the order of its arguments, each piece at a
+ *		multiple of 8; only where @result is CUDA_SUCCESS
+ */
+struct wire_reply {
+	__u64 number;
+	__u32 result;
+	__u32 size;
+};
+
+/**
+ * struct wire_buffer - host memory that a command reads or writes
+ * @grant:	whose number; 0 is the session's heap
+ */
+struct wire_buffer {
+	__u32 grant;
+	__u32 reserved;
+	__u64 offset;
+	__u64 size;
+};
+
+/*
+ * The session's block, 64 KiB: its state, and a ring of host functions that the guest is to run.
+ * A function is asked for at entry `asked` % N_CALLBACKS and is over when `done` is beyond it; the
+ * host waits for that before what the stream has behind it.
+ */
+#define SESSION_SIZE		  (64 << 10)
+#define SESSION_CALLBACKS_OFFSET  4096
+#define SESSION_N_CALLBACKS	  ((SESSION_SIZE - SESSION_CALLBACKS_OFFSET) / 64)
+
+/**
+ * struct session_block - the first page of it
+ * @done:	host functions that the guest has run
+ * @waits:	the guest's service thread sleeps: call it when `asked` moves
+ * @asked:	host functions that the host has asked for
+ * @issued:	posted records that were executed, over all lanes
+ * @lost:	the worker or the broker is gone, or about to end this session: nothing will be answered
+ */
+struct session_block {
+	struct {
+		__u64 done;
+		__u32 waits;
+		__u32 reserved[13];
+	} guest;
+	struct {
+		__u64 asked;
+		__u64 issued;
+		__u32 lost;
+		__u32 reserved[11];
+	} host;
+};
+
+/**
+ * struct wire_callback - a host function that is due
+ * @kind:	enum wire_callback_kind: which of the forms @function has
+ * @status:	the stream's result, for those that are told it
+ * @function:	as the guest gave it
+ * @data:	likewise
+ * @stream:	the guest's handle, for those that are told it
+ */
+struct wire_callback {
+	__u32 kind;
+	__u32 status;
+	__u64 function;
+	__u64 data;
+	__u64 stream;
+	__u64 reserved[4];
+};
+
+enum wire_callback_kind {
+	WIRE_HOST_FUNCTION,
+	WIRE_STREAM_CALLBACK,
+};
+
+/*
+ * Setting up: messages of one size, each answered by one of the same type. Over a unix socket
+ * (SOCK_SEQPACKET) what is made comes along as descriptors, in the order given below; over the control
+ * virtqueue the guest's kernel has made it, and a list of struct wire_piece follows the message.
+ * The broker passes them on to the session's worker in the same form.
+ */
+enum wire_message_type {
+	/* Versions; the first message on a connection, or of a driver. Opens no session. */
+	WIRE_HELLO = 1,
+	/* A process begins. Descriptors: session block, heap, event that calls the service thread. */
+	WIRE_SESSION_OPEN,
+	/* It ends, by itself or because it died. The answer comes when its worker is gone. */
+	WIRE_SESSION_CLOSE,
+	/* A thread's lane. Descriptors: lane, event that wakes the host, event that calls the guest. */
+	WIRE_LANE_ADD,
+	WIRE_LANE_REMOVE,
+	/* Memory that the host may use. Descriptor: the memory, to be mapped at `address`. */
+	WIRE_GRANT,
+	/* The answer comes when nobody on the host reaches it any more; only then may pages be freed. */
+	WIRE_REVOKE,
+	/* From a worker: a token for an IPC handle, or the handle of a token. Within one broker only. */
+	WIRE_IPC_PUT,
+	WIRE_IPC_GET,
+};
+
+/**
+ * struct wire_message - a request or its answer
+ * @type:	enum wire_message_type
+ * @error:	in an answer: 0 or a negative errno
+ * @session:	which session; 0 on a unix socket, where a connection is one
+ * @id:		of the lane or grant; chosen by the broker, in a virtual machine by the guest's kernel
+ * @address:	a grant: where the guest has it mapped
+ * @size:	bytes of it
+ * @n_pieces:	struct wire_piece that follow
+ * @magic:	WIRE_MAGIC, in WIRE_HELLO
+ * @hash:	of the protocol, in WIRE_HELLO; sides of different hashes refuse each other
+ */
+struct wire_message {
+	__u32 type;
+	__s32 error;
+	__u32 session;
+	__u32 id;
+	__u64 address;
+	__u64 size;
+	__u32 n_pieces;
+	__u32 reserved;
+	union {
+		struct {
+			__u64 magic;
+			__u8 hash[WIRE_HASH_SIZE];
+		};
+		__u8 data[64];
+	};
+};
+
+/**
+ * struct wire_piece - contiguous memory that a lane, a session's block or a grant is made of
+ * @address:	guest-physical, as only the guest's kernel says it; in the broker's message to a
+ *		worker the offset in the descriptor that comes along
+ */
+struct wire_piece {
+	__u64 address;
+	__u64 size;
+};
+
+/* What one session may have, and one broker. The broker refuses more with -EDQUOT. */
+#define WIRE_HEAP_SIZE	   (16ULL << 20)
+#define WIRE_MAX_LANES	   256
+#define WIRE_MAX_GRANTS	   4096
+#define WIRE_MAX_SESSIONS  256
+#define WIRE_MAX_GRANT	   (1ULL << 40)
+
+#endif
