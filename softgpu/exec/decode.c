@@ -38,14 +38,9 @@ static u32 register_bytes(u32 cls)
 	return cls == PTX_CLASS_P ? 4 : LANES * class_bytes[cls];
 }
 
-static u32 slot_operand(const struct decoder *d, u32 cls, u32 slot)
-{
-	return d->class_start[cls] + slot * register_bytes(cls);
-}
-
 u32 decode_register(const struct decoder *d, u32 cls, u32 index)
 {
-	return slot_operand(d, cls, d->slots[cls][index]);
+	return d->class_start[cls] + index * register_bytes(cls);
 }
 
 static u32 class_of(u32 bytes)
@@ -68,7 +63,7 @@ static u32 take_temp(struct decoder *d, u32 cls)
 		decode_refuse(d, "too many operands");
 		return 0;
 	}
-	return slot_operand(d, cls, d->n_slots[cls] + d->n_temps[cls]++);
+	return decode_register(d, cls, d->f->n_regs[cls] + d->n_temps[cls]++);
 }
 
 u32 decode_temp(struct decoder *d, u32 bytes)
@@ -801,12 +796,12 @@ static int layout_registers(struct decoder *d)
 
 	for (u32 i = 0; i < sizeof(order); i++) {
 		d->class_start[order[i]] = (u32)end;
-		end += ((u64)d->n_slots[order[i]] + N_TEMPS) * register_bytes(order[i]);
+		end += ((u64)d->f->n_regs[order[i]] + N_TEMPS) * register_bytes(order[i]);
 		if (end > REGISTERS_MAX_BYTES)
 			return image_refuse(d->image, "%s: too many registers", d->code->name);
 	}
 	d->code->regs_bytes = (u32)(end + 63) / 64 * 64;
-	d->code->n_words = d->n_slots[PTX_CLASS_W] + 2 * d->n_slots[PTX_CLASS_D];
+	d->code->n_words = d->f->n_regs[PTX_CLASS_W] + 2 * d->f->n_regs[PTX_CLASS_D];
 	return 0;
 }
 
@@ -845,9 +840,6 @@ static int decode_body(struct decoder *d)
 	d->code->local_bytes = f->frame_bytes;
 	d->code->local_align = f->frame_align > 16 ? f->frame_align : 16;
 	mark_leaders(d);
-	r = decode_slots(d);
-	if (r)
-		return r;
 	r = layout_registers(d);
 	if (r)
 		return r;
@@ -876,8 +868,6 @@ int decode_function(struct exec_image *image, const struct image_module *module,
 	free(d.insns);
 	free(d.constants);
 	free(d.callees);
-	for (u32 cls = 0; cls < PTX_N_CLASSES; cls++)
-		free(d.slots[cls]);
 	free(d.place);
 	free(d.leader);
 	return r;

@@ -29,8 +29,6 @@ struct decoder {
 	int error;   /* the first; from then on nothing is done any more */
 
 	u32 class_start[PTX_N_CLASSES];
-	u32 *slots[PTX_N_CLASSES]; /* of each register, slots.c */
-	u32 n_slots[PTX_N_CLASSES];
 	u32 n_temps[PTX_N_CLASSES]; /* taken by the instruction at hand */
 	u32 always;		    /* the constant predicate that is true */
 
@@ -46,9 +44,6 @@ struct decoder {
 	u32 *place; /* per parsed instruction: where its code starts */
 	bool *leader;
 };
-
-/* Lets registers share places: fills slots and n_slots. Needs the leaders. */
-int decode_slots(struct decoder *d);
 
 /* ---- operands ----------------------------------------------------------------------------------- */
 
