@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define CGROUPS_HOLD_NS 10000000
+
 /* Where the cgroup v2 hierarchy is mounted, and what part of it; looked up once. */
 static struct {
 	char root[PATH_MAX];
@@ -100,4 +102,18 @@ void cgroups_refresh(struct state_slot *slot)
 	cgroups_own(now);
 	for (unsigned i = 0; i < STATE_CGROUPS_MAX; i++)
 		atomic_store(&slot->cgroups[i], now[i]);
+}
+
+/*
+ * Looking up where a process is takes longer than an allocation, and processes are seldom moved:
+ * where it was a moment ago is where it is.
+ */
+void cgroups_follow(struct state *state, unsigned dev)
+{
+	uint64_t now = clock_now();
+
+	if (now < atomic_load(&state->cgroups_until_ns[dev]))
+		return;
+	cgroups_refresh(state->slots[dev]);
+	atomic_store(&state->cgroups_until_ns[dev], now + CGROUPS_HOLD_NS);
 }
