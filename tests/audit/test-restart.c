@@ -2,6 +2,10 @@
 /*
  * The engine's process is killed with threads held and under load, and a new one takes over: every held
  * call is decided afresh, none has run unaudited, the books are right and nobody is left held.
+ *
+ *	test-restart LIBRARY [TIMES]
+ *
+ * Every second one is killed at any instant of its first tenth of a second, others once they hold all.
  */
 #include "harness.h"
 
@@ -10,8 +14,9 @@
 
 #define HELD	16
 #define LOADS	2
-#define WAIT_NS (30000 * MILLISECOND)
+#define WAIT_NS (600000 * MILLISECOND)
 #define RESTARTS 4
+#define EARLY_US 100000
 
 struct shared {
 	char state_dir[64];
@@ -140,11 +145,37 @@ static bool wait_for_held(int n)
 	return shared->held == n;
 }
 
+/* One life of a daemon: it comes up, and is killed while others work and wait. */
+static void restart(int generation)
+{
+	pid_t daemon = daemon_start(generation);
+
+	if (generation % 2)
+		CHECK(wait_for_held(HELD), "generation %d: %d are held, %d came free, %d answered", generation,
+		      shared->held, shared->answered, shared->refused);
+	else
+		usleep(random() % EARLY_US);
+	CHECK(shared->answered == 0);
+	kill(daemon, SIGKILL);
+	waitpid(daemon, NULL, 0);
+	usleep(random() % (2 * EARLY_US));
+	CHECK(shared->answered == 0 && shared->refused == 0 && shared->ran_over == 0,
+	      "generation %d: %d came free, %d answered", generation, shared->answered, shared->refused);
+}
+
+static void end_well(pid_t pid)
+{
+	int code;
+
+	waitpid(pid, &code, 0);
+	CHECK(WIFEXITED(code) && WEXITSTATUS(code) == 0, "a tenant was harmed: %x", code);
+}
+
 int main(int argc, char **argv)
 {
+	int restarts = argc > 2 ? atoi(argv[2]) : RESTARTS;
 	pid_t daemon, held, loads[LOADS];
 	struct bench b;
-	int code;
 
 	bench_open(&b, ENGINE_RUNG_AUTO, 8192 * MIB);
 	bench_limit(&b, 150 * MIB, WAIT_NS);
@@ -157,37 +188,27 @@ int main(int argc, char **argv)
 		loads[i] = tenant_fork(&b, tenant_load, NULL);
 	bench_leave(&b);
 
-	for (int i = 1; i <= RESTARTS; i++) {
-		daemon = daemon_start(i);
-		CHECK(wait_for_held(HELD), "generation %d: %d are held, %d came free, %d answered", i, shared->held,
-		      shared->answered, shared->refused);
-		CHECK(shared->answered == 0);
-		kill(daemon, SIGKILL);
-		waitpid(daemon, NULL, 0);
-		usleep(200000);
-		CHECK(shared->answered == 0 && shared->ran_over == 0);
-	}
-	daemon = daemon_start(RESTARTS + 1);
+	for (int i = 1; i <= restarts; i++)
+		restart(i);
+	daemon = daemon_start(restarts + 1);
 	CHECK(wait_for_held(HELD));
 	shared->command = 1;
 	for (int i = 0; i < 5000 && shared->answered != HELD; i++)
 		usleep(1000);
 	CHECK(shared->answered == HELD && shared->ran_over == 0, "%d came free", shared->answered);
 	shared->stop = 1;
-	waitpid(held, &code, 0);
-	CHECK(WIFEXITED(code) && WEXITSTATUS(code) == 0);
-	for (int i = 0; i < LOADS; i++) {
-		waitpid(loads[i], &code, 0);
-		CHECK(WIFEXITED(code) && WEXITSTATUS(code) == 0, "a loading tenant was harmed: %x", code);
-	}
+	end_well(held);
+	for (int i = 0; i < LOADS; i++)
+		end_well(loads[i]);
 	for (int i = 0; i < 200 && shared->current; i++)
 		usleep(1000);
 	CHECK(shared->current == 0, "%lu bytes are left", shared->current);
+	CHECK(wait_for_held(0), "%d are still held", shared->held);
 	kill(daemon, SIGKILL);
 	waitpid(daemon, NULL, 0);
 	bench_return(&b);
 	bench_close(&b);
 	printf("ok 'restart: %d times killed with %d threads held and others working: all decided afresh'\n",
-	       RESTARTS, HELD);
+	       restarts, HELD);
 	return 0;
 }
