@@ -3,7 +3,8 @@
 #   make          build into build/
 #   make check    install what the tests need, build, run every test (root)
 #   make demo     install what is missing, build, show it (root)
-#   make bench    print the tables of measurements
+#   make bench    print the tables of measurements (root for most)
+#   make soak     kill tenants and daemons a thousand times, and count (root)
 #   make clean    remove what was built
 all:
 	tools/setup build
@@ -16,10 +17,14 @@ demo:
 	tools/build
 	tools/demo
 bench:
-	tools/setup build
+	tools/setup check
 	tools/build
 	ninja -C build --quiet bin/bench-exec
 	bench/run
+soak:
+	tools/setup check
+	tools/build
+	bench/run refusals soak
 clean:
 	rm -rf build build-*
-.PHONY: all check demo bench clean
+.PHONY: all check demo bench soak clean

@@ -3,7 +3,8 @@
  * What calls of the driver cost: bench-driver
  *
  * Prints a table of medians over ROUNDS batches of calls, each batch long enough to time.
- * `bench/run` runs it bare and as a tenant and puts both side by side.
+ * `bench/run` runs it bare and as a tenant and puts both side by side. With the argument
+ * "memory" it does the calls of memory alone, with "start" it only starts.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -15,7 +16,8 @@
 #include "src/cuda/cuda_abi.h"
 
 #define ROUNDS	   15
-#define N_LIVE_MAX 10000
+#define N_LIVE_MAX 100000
+#define N_ALLOC	   1000
 #define LIVE_BYTES 4096
 
 static const char ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
@@ -32,6 +34,7 @@ static CUresult (*get_function)(CUfunction *, CUmodule, const char *);
 static CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 			  unsigned, CUstream, void **, void **);
 static CUresult (*synchronize)(void);
+static CUresult (*stream_query)(CUstream);
 
 static CUcontext context;
 static CUfunction nothing;
@@ -50,6 +53,7 @@ static const struct {
 	{ "cuModuleGetFunction", &get_function },
 	{ "cuLaunchKernel", &launch },
 	{ "cuCtxSynchronize", &synchronize },
+	{ "cuStreamQuery", &stream_query },
 };
 
 static void must(int result, const char *what)
@@ -106,6 +110,20 @@ static void alloc_and_free(void)
 	must(mem_free(ptr), "cuMemFree");
 }
 
+static CUdeviceptr taken[N_ALLOC];
+static size_t n_taken;
+
+static void alloc_only(void)
+{
+	must(mem_alloc(&taken[n_taken++], LIVE_BYTES), "cuMemAlloc");
+}
+
+static void free_taken(void)
+{
+	while (n_taken)
+		must(mem_free(taken[--n_taken]), "cuMemFree");
+}
+
 static void make_current(void)
 {
 	must(set_current(context), "cuCtxSetCurrent");
@@ -116,6 +134,12 @@ static void ask_memory(void)
 	size_t free_bytes, total_bytes;
 
 	must(mem_info(&free_bytes, &total_bytes), "cuMemGetInfo");
+}
+
+/* A call that Cotenant does not know. */
+static void ask_stream(void)
+{
+	must(stream_query(NULL), "cuStreamQuery");
 }
 
 static void launch_nothing(void)
@@ -188,8 +212,38 @@ static void with_live(size_t n)
 		must(mem_free(live[i]), "cuMemFree");
 }
 
-int main(void)
+static void memory_rows(void)
 {
+	static const size_t live[] = { 0, 1000, 10000, N_LIVE_MAX };
+
+	row("cuMemAlloc, alone", alloc_only, N_ALLOC, free_taken);
+	for (size_t i = 0; i < sizeof(live) / sizeof(live[0]); i++)
+		with_live(live[i]);
+}
+
+static void other_rows(void)
+{
+	row("cuCtxSetCurrent", make_current, 20000, NULL);
+	row("cuMemGetInfo", ask_memory, 1000, NULL);
+	row("cuLaunchKernel, empty, the call", launch_nothing, 500, wait_for_all);
+	row("cuLaunchKernel, empty, and its end", launch_and_wait, 500, NULL);
+	row("cuStreamQuery, not audited", ask_stream, 20000, NULL);
+	nvml_open();
+	row("nvmlDeviceGetMemoryInfo", ask_nvml, 1000, NULL);
+}
+
+/* What a program that starts does first. */
+static void start_up(void)
+{
+	CUdeviceptr ptr;
+
+	must(mem_alloc(&ptr, 8 << 20), "cuMemAlloc");
+	must(mem_free(ptr), "cuMemFree");
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "all";
 	double start = now_us();
 	CUmodule module;
 
@@ -199,16 +253,14 @@ int main(void)
 	printf("%-44s %9s %9s\n", "us a call", "median", "least");
 	printf("%-44s %9.3f\n", "cuInit + primary context, once", now_us() - start);
 	make_current();
+	if (strcmp(what, "start") == 0) {
+		start_up();
+		return 0;
+	}
 	must(load(&module, ptx), "cuModuleLoadData");
 	must(get_function(&nothing, module, "nothing"), "cuModuleGetFunction");
-
-	with_live(0);
-	with_live(N_LIVE_MAX);
-	row("cuCtxSetCurrent", make_current, 20000, NULL);
-	row("cuMemGetInfo", ask_memory, 2000, NULL);
-	row("cuLaunchKernel, empty, the call", launch_nothing, 500, wait_for_all);
-	row("cuLaunchKernel, empty, and its end", launch_and_wait, 500, NULL);
-	nvml_open();
-	row("nvmlDeviceGetMemoryInfo", ask_nvml, 2000, NULL);
+	memory_rows();
+	if (strcmp(what, "memory") != 0)
+		other_rows();
 	return 0;
 }
