@@ -4,6 +4,7 @@
 Each test has its own device state, books, files and socket, so that it neither sees nor
 disturbs another daemon on the machine, and checks at its end that nothing is left of it.
 """
+import contextlib
 import fcntl
 import json
 import os
@@ -235,15 +236,21 @@ def require_root():
         pytest.skip("needs root")
 
 
-@pytest.fixture
-def machine():
+@contextlib.contextmanager
+def machine_to_itself():
     """
-    Other runs of these tests wait until this test is over: a limit on a user or on everybody counts for each
+    Other runs of these tests wait until this is over: a limit on a user or on everybody counts for each
     process of the machine, and so for the tenants of another run, whichever daemon it has.
     """
-    require_root()
     with open(pathlib.Path(tempfile.gettempdir()) / "cotenant-tests.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture
+def machine():
+    require_root()
+    with machine_to_itself():
         yield
 
 
