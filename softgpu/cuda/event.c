@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "softgpu/cuda/event-point.h"
-#include "softgpu/cuda/module.h"
 #include "softgpu/cuda/stream-queue.h"
 #include "softgpu/cuda/work.h"
 #include "softgpu/util/futex.h"
@@ -444,11 +443,13 @@ CALL(cuEventSynchronize, CUevent handle)
 	if (context_in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
 	ctx = event->ctx;
+	context_hold(ctx);
 	point = event_latest(event);
 	if (point)
 		event_point_wait(point, ctx);
 	event_point_unref(point);
-	printed_flush(ctx);
+	context_synchronized(ctx);
+	context_release(ctx);
 	return context_error(ctx);
 }
 

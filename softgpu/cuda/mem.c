@@ -6,7 +6,7 @@
  * the device that lies below 4 GiB in this process and are otherwise as the current ones.
  */
 #include "softgpu/cuda/graph-mem.h"
-#include "softgpu/cuda/memory.h"
+#include "softgpu/cuda/pool.h"
 #include "softgpu/cuda/stream.h"
 #include "softgpu/state/state.h"
 
@@ -198,6 +198,7 @@ CALL(cuMemFree_v2, CUdeviceptr dptr)
 	/* What it has waited for may have failed; the memory is gone all the same. */
 	r = memory->ctx ? memory_quiesce(memory) : context_synchronize(ctx);
 	memory->end(memory);
+	pools_settle();
 	return r;
 }
 

@@ -185,11 +185,13 @@ CUresult memory_new(enum memory_kind kind, struct vram *vram, struct context *ct
 		return CUDA_ERROR_OUT_OF_MEMORY;
 
 	memory->end = memory_free;
-	pthread_mutex_lock(&memory_lock);
-	r = vram_alloc(vram, bytes, SPACE_READ_WRITE, &memory->range);
-	if (r == 0)
-		memory_enter(memory, kind, ctx, device);
-	pthread_mutex_unlock(&memory_lock);
+	do {
+		pthread_mutex_lock(&memory_lock);
+		r = vram_alloc(vram, bytes, SPACE_READ_WRITE, &memory->range);
+		if (r == 0)
+			memory_enter(memory, kind, ctx, device);
+		pthread_mutex_unlock(&memory_lock);
+	} while (r == VRAM_E_FULL && memory_reclaim(device));
 	if (r) {
 		free(memory);
 		return memory_error(r);

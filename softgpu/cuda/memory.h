@@ -121,6 +121,13 @@ struct vram *memory_vram_host(void);
 CUresult memory_new(enum memory_kind kind, struct vram *vram, struct context *ctx,
 		    struct device *device, uint64_t bytes, struct memory **ret);
 
+/**
+ * memory_reclaim() - give back to a device what nobody uses: what pools keep
+ *
+ * For who finds it full. Return: whether there was anything.
+ */
+bool memory_reclaim(const struct device *device);
+
 /** memory_free() - undo memory_new(); the caller has taken care that nothing uses it any more */
 void memory_free(struct memory *memory);
 

@@ -143,8 +143,9 @@ static CUresult own_file_make(struct physical *physical)
 	char name[32];
 	CUresult r;
 
-	if (device && rm_charge(device->index, physical->size))
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	while (device && rm_charge(device->index, physical->size))
+		if (!memory_reclaim(device))
+			return CUDA_ERROR_OUT_OF_MEMORY;
 
 	snprintf(name, sizeof(name), PHYSICAL_FILE "-%d", device ? (int)device->index : -1);
 	r = own_file_fill(physical, name);
@@ -156,6 +157,7 @@ static CUresult own_file_make(struct physical *physical)
 static CUresult physical_fill(struct physical *physical)
 {
 	struct vram *vram;
+	int r;
 
 	if (physical->prop.requestedHandleTypes || !physical->device)
 		return own_file_make(physical);
@@ -164,7 +166,11 @@ static CUresult physical_fill(struct physical *physical)
 	if (!vram)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 
-	return memory_error(vram_alloc(vram, physical->size, SPACE_NONE, &physical->range));
+	do
+		r = vram_alloc(vram, physical->size, SPACE_NONE, &physical->range);
+	while (r == VRAM_E_FULL && memory_reclaim(physical->device));
+
+	return memory_error(r);
 }
 
 /* Gives @physical its first handle; ends it if that fails. */

@@ -55,6 +55,7 @@ static CUresult attribute_set(struct pool *pool, CUmemPool_attribute attribute, 
 	switch (attribute) {
 	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
 		pool->threshold = value;
+		pool_unsettle(pool);
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 		if (value != 0)

@@ -75,7 +75,9 @@ CALL(cuMemPoolImportFromShareableHandle, CUmemoryPool *ret, void *shared,
 		return CUDA_ERROR_OPERATING_SYSTEM;
 
 	props.location.id = device->ordinal;
+	pthread_mutex_lock(&memory_lock);
 	r = pool_new(device, &props, &pool);
+	pthread_mutex_unlock(&memory_lock);
 	if (r != CUDA_SUCCESS) {
 		close(fd);
 		return r;

@@ -10,6 +10,11 @@
 /* Kept memory is reused if no more than one part in so many would be wasted. */
 #define FIT_PARTS 8
 
+static struct pool *pools; /* all that there are; under memory_lock */
+
+/* A pool may hold more than its threshold: spares synchronisations the lock. */
+static _Atomic bool unsettled;
+
 static struct {
 	struct pool *of_device; /* its default pool */
 	struct pool *current;
@@ -24,9 +29,14 @@ static unsigned bin_of(uint64_t span)
 
 static void pool_end_if_unused(struct pool *pool)
 {
+	struct pool **at = &pools;
+
 	if (!pool->is_destroyed || pool->n_live > 0)
 		return;
 
+	while (*at != pool)
+		at = &(*at)->next;
+	*at = pool->next;
 	if (pool->fd >= 0)
 		close(pool->fd);
 	free(pool);
@@ -45,6 +55,40 @@ static void pool_trim(struct pool *pool, uint64_t keep)
 			free(memory);
 		}
 	}
+}
+
+void pool_unsettle(const struct pool *pool)
+{
+	if (pool->reserved > pool->threshold)
+		atomic_store_explicit(&unsettled, true, memory_order_relaxed);
+}
+
+void pools_settle(void)
+{
+	if (!atomic_load_explicit(&unsettled, memory_order_relaxed))
+		return;
+
+	pthread_mutex_lock(&memory_lock);
+	atomic_store_explicit(&unsettled, false, memory_order_relaxed);
+	for (struct pool *pool = pools; pool; pool = pool->next)
+		pool_trim(pool, pool->threshold);
+	pthread_mutex_unlock(&memory_lock);
+}
+
+bool memory_reclaim(const struct device *device)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&memory_lock);
+	for (struct pool *pool = pools; pool; pool = pool->next) {
+		if (pool->device != device || pool->reserved == pool->used)
+			continue;
+		pool_trim(pool, /* keep= */ 0);
+		any = true;
+	}
+	pthread_mutex_unlock(&memory_lock);
+
+	return any;
 }
 
 /* Kept memory that will do for @bytes. */
@@ -92,13 +136,14 @@ static void pool_memory_end(struct memory *memory)
 	pool->n_live--;
 	pool->used -= memory->range.span;
 	/* What another process may have open is not used again under its hands. */
-	if (pool->is_destroyed || pool->reserved > pool->threshold || memory->range.is_exported) {
+	if (pool->is_destroyed || memory->range.is_exported) {
 		pool->reserved -= memory->range.span;
 		vram_release(&memory->range);
 		free(memory);
 	} else {
 		memory->next = pool->bins[bin];
 		pool->bins[bin] = memory;
+		pool_unsettle(pool);
 	}
 	pool_end_if_unused(pool);
 	pthread_mutex_unlock(&memory_lock);
@@ -136,7 +181,6 @@ CUresult pool_alloc(struct pool *pool, uint64_t bytes, struct memory **ret)
 {
 	struct memory *memory;
 	bool may_grow;
-	CUresult r;
 
 	pthread_mutex_lock(&memory_lock);
 	memory = pool_reuse(pool, bytes);
@@ -149,17 +193,8 @@ CUresult pool_alloc(struct pool *pool, uint64_t bytes, struct memory **ret)
 		*ret = memory;
 		return CUDA_SUCCESS;
 	}
-	if (!may_grow)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 
-	r = pool_grow(pool, bytes, ret);
-	if (r != CUDA_ERROR_OUT_OF_MEMORY)
-		return r;
-
-	pthread_mutex_lock(&memory_lock);
-	pool_trim(pool, /* keep= */ 0);
-	pthread_mutex_unlock(&memory_lock);
-	return pool_grow(pool, bytes, ret);
+	return may_grow ? pool_grow(pool, bytes, ret) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Pools themselves */
@@ -183,6 +218,8 @@ CUresult pool_new(struct device *device, const CUmemPoolProps *props, struct poo
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 
+	pool->next = pools;
+	pools = pool;
 	*ret = pool;
 	return CUDA_SUCCESS;
 }
@@ -251,7 +288,9 @@ CALL(cuMemPoolCreate, CUmemoryPool *ret, const CUmemPoolProps *props)
 	if (r != CUDA_SUCCESS)
 		return r;
 
+	pthread_mutex_lock(&memory_lock);
 	r = pool_new(device, props, &pool);
+	pthread_mutex_unlock(&memory_lock);
 	if (r == CUDA_SUCCESS)
 		*ret = pool->handle;
 	return r;

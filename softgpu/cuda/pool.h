@@ -3,9 +3,10 @@
  * Stream-ordered memory: pools.
  *
  * Memory is taken from the device when the call is made, so its address is known at once, and goes
- * back to its pool when the stream comes to its freeing. What a pool holds beyond its release
- * threshold goes back to the device then; up to it, memory is kept, charged, for allocations to
- * come. The threshold is 0 unless the program sets it.
+ * back to its pool when the stream comes to its freeing. There it is kept, charged, for allocations
+ * to come. What a pool holds beyond its release threshold goes back to the device when the program
+ * next waits for a stream, an event or a context; all that it keeps does when the device is full.
+ * The threshold is 0 unless the program sets it.
  *
  *	used		allocated by the program
  *	kept		freed, held for reuse
@@ -23,6 +24,7 @@
 #define POOL_N_BINS 48
 
 struct pool {
+	struct pool *next; /* in the list of all */
 	CUmemoryPool handle;
 	struct device *device;
 	CUmemPoolProps props;
@@ -38,6 +40,7 @@ struct pool {
 	struct access access;
 };
 
+/** pool_new() - the caller has memory_lock */
 CUresult pool_new(struct device *device, const CUmemPoolProps *props, struct pool **ret);
 
 /** pool_find() - CUDA_ERROR_INVALID_VALUE if the handle is none */
@@ -48,6 +51,12 @@ CUresult pool_current(struct device *device, struct pool **ret);
 
 /** pool_alloc() - CUDA_ERROR_OUT_OF_MEMORY also where the pool's own limit is reached */
 CUresult pool_alloc(struct pool *pool, uint64_t bytes, struct memory **ret);
+
+/** pool_unsettle() - it may hold more than its threshold now; the caller has memory_lock */
+void pool_unsettle(const struct pool *pool);
+
+/** pools_settle() - the program has waited: give back what is beyond the thresholds */
+void pools_settle(void);
 
 /** pool_of() - the pool that memory came from, or NULL */
 CUmemoryPool pool_of(const struct memory *memory);

@@ -12,6 +12,7 @@
 
 #include "softgpu/cuda/capture.h"
 #include "softgpu/cuda/module.h"
+#include "softgpu/cuda/pool.h"
 #include "softgpu/cuda/stream-queue.h"
 #include "softgpu/engine/engine.h"
 
@@ -499,6 +500,22 @@ CUresult stream_run(struct stream *stream, const struct work_class *class, const
 	return r != CUDA_SUCCESS ? r : context_error(ctx);
 }
 
+void context_hold(struct context *ctx)
+{
+	atomic_fetch_add(&ctx->streams->n_inside, 1);
+}
+
+void context_release(struct context *ctx)
+{
+	set_leave(ctx->streams);
+}
+
+void context_synchronized(struct context *ctx)
+{
+	printed_flush(ctx);
+	pools_settle();
+}
+
 /* Waits for a stream and what orders it. Under the lock. */
 static CUresult stream_drain(struct stream *stream)
 {
@@ -529,7 +546,7 @@ CUresult stream_synchronize(struct stream *stream)
 	set_enter(set);
 	r = stream_drain(stream);
 	pthread_mutex_unlock(&set->lock);
-	printed_flush(ctx);
+	context_synchronized(ctx);
 	set_leave(set);
 	return r != CUDA_SUCCESS ? r : context_error(ctx);
 }
@@ -665,7 +682,7 @@ static CUresult streams_synchronize(struct context *ctx)
 	if (ok)
 		fences_wait(&fences);
 	pthread_mutex_unlock(&set->lock);
-	printed_flush(ctx);
+	context_synchronized(ctx);
 	set_leave(set);
 	return ok ? context_error(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
 }

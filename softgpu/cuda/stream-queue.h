@@ -120,6 +120,13 @@ struct stream_moment {
 /** stream_moment() - of the work that is being run by the calling thread */
 struct stream_moment *stream_moment(void);
 
+/* From one to the other a context is not taken away that another thread ends meanwhile. */
+void context_hold(struct context *ctx);
+void context_release(struct context *ctx);
+
+/** context_synchronized() - the program has waited for work: what happens then besides */
+void context_synchronized(struct context *ctx);
+
 /**
  * stream_cancelled() - should work that goes on for long be given up?
  *

@@ -29,6 +29,14 @@ CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n);
 CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes);
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 
+CUresult cuEventCreate(CUevent *ret, unsigned int flags);
+CUresult cuEventDestroy_v2(CUevent event);
+CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuEventSynchronize(CUevent event);
+CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t size,
+		     const CUmemAllocationProp *prop, unsigned long long flags);
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+
 static const CUmemPoolProps shareable = {
 	.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 	.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -101,6 +109,74 @@ static void test_threshold(void)
 	CHECK(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) == 0);
 	INVALID(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero));
 	INVALID(cuMemPoolSetAttribute(pool, 77, &zero));
+}
+
+/* Up to the next time that the program waits, whatever it waits for. */
+static void test_release_at_synchronise(void)
+{
+	CUmemoryPool pool;
+	CUstream stream;
+	CUevent event;
+	CUdeviceptr p;
+
+	OK(cuDeviceGetDefaultMemPool(&pool, 0));
+	OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&event, 0));
+	OK(cuEventRecord(event, stream));
+	for (int by = 0; by < 4; by++) {
+		OK(cuMemAllocAsync(&p, 8 * MIB, stream));
+		OK(cuMemFreeAsync(p, stream));
+		while (attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) > 0)
+			usleep(100);
+		CHECK(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 8 * MIB);
+		if (by == 0)
+			OK(cuStreamSynchronize(NULL));
+		else if (by == 1)
+			OK(cuEventSynchronize(event));
+		else if (by == 2)
+			OK(cuCtxSynchronize());
+		else
+			threshold(pool, 0);
+		if (by == 3) {
+			CHECK(test_used() == 8 * MIB);
+			OK(cuCtxSynchronize());
+		}
+		CHECK(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) == 0);
+		CHECK(test_used() == 0);
+	}
+	OK(cuEventDestroy_v2(event));
+	OK(cuStreamDestroy_v2(stream));
+}
+
+/* Memory that a pool keeps makes room for allocations of every kind. */
+static void test_kept_is_reclaimed(void)
+{
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+	};
+	CUmemGenericAllocationHandle handle;
+	CUmemoryPool pool;
+	CUdeviceptr p;
+
+	OK(cuDeviceGetDefaultMemPool(&pool, 0));
+	threshold(pool, UINT64_MAX);
+	for (int by = 0; by < 3; by++) {
+		OK(cuMemAllocAsync(&p, 600 * MIB, NULL));
+		OK(cuMemFreeAsync(p, NULL));
+		OK(cuStreamSynchronize(NULL));
+		CHECK(test_used() == 600 * MIB);
+		prop.requestedHandleTypes = by == 2 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+		if (by == 0) {
+			OK(cuMemAlloc_v2(&p, 800 * MIB));
+			OK(cuMemFree_v2(p));
+		} else {
+			OK(cuMemCreate(&handle, 800 * MIB, &prop, 0));
+			OK(cuMemRelease(handle));
+		}
+		CHECK(test_used() == 0);
+	}
+	threshold(pool, 0);
 }
 
 static void test_kept_makes_room(void)
@@ -284,6 +360,8 @@ static const struct test_case pristine_cases[] = {
 static const struct test_case cases[] = {
 	{ "pool: with no threshold nothing stays behind", test_nothing_stays },
 	{ "pool: keeps memory up to its threshold and uses it again", test_threshold },
+	{ "pool: gives back what is beyond it when the program waits", test_release_at_synchronise },
+	{ "pool: what is kept makes room for other allocations", test_kept_is_reclaimed },
 	{ "pool: what is kept or waits to be freed makes room", test_kept_makes_room },
 	{ "pool: impossible requests are refused", test_refusals },
 	{ "pool: one of the program's own, its limit and its end", test_own_pool },
