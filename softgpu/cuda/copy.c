@@ -181,7 +181,9 @@ static CUresult copy_prepare(const CUDA_MEMCPY3D *copy, struct side *ret_from, s
 	if (!side_is_there(ret_from) || !side_is_there(ret_to))
 		return CUDA_ERROR_INVALID_VALUE;
 
-	if (!ret_to->pageable && !room_for(ret_to->addr, ret_to->size))
+	/* Reading what nobody has written takes memory, too: its pages come into being. */
+	if ((!ret_to->pageable && !room_for(ret_to->addr, ret_to->size)) ||
+	    (!ret_from->pageable && !room_for(ret_from->addr, ret_from->size)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 
 	return CUDA_SUCCESS;

@@ -15,6 +15,7 @@
 #include "softgpu/cuda/driver.h"
 #include "softgpu/cuda/variant.h"
 #include "softgpu/cuda/visible.h"
+#include "softgpu/mem/room.h"
 #include "softgpu/state/state.h"
 
 _Atomic int driver_phase = DRIVER_NEW;
@@ -141,6 +142,7 @@ static CUresult init(void)
 	if (!watches_forks && pthread_atfork(NULL, NULL, in_forked_child) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	watches_forks = true;
+	room_limit(driver.config.host_memory_bytes);
 	r = driver.state ? CUDA_SUCCESS : init_state();
 	return r == CUDA_SUCCESS ? init_devices() : r;
 }

@@ -18,6 +18,7 @@
 #include "softgpu/cuda/stream-queue.h"
 #include "softgpu/cuda/work.h"
 #include "softgpu/engine/engine.h"
+#include "softgpu/mem/room.h"
 
 #define TIMED_PREFIX "softgpu_timed"
 
@@ -79,6 +80,12 @@ static int running_step(void *arg, uint64_t budget_ns, uint64_t *ret_used_ns, bo
 	*ret_done = true;
 	if (stream_cancelled(running->ctx))
 		return 0;
+	if (!room_left()) {
+		driver_log("kernel %s: the host has no memory for what it writes",
+			   running->work->function->kernel->name);
+		running->fault = EXEC_FAULT_MEMORY;
+		return 0;
+	}
 
 	exec_step(running->launch, &budget, &progress);
 	*ret_used_ns = (uint64_t)((double)progress.instructions * running->ns_per_instruction);

@@ -51,7 +51,7 @@ CUresult set_check(const CUDA_MEMSET_NODE_PARAMS *set)
 	if (!memory_check(set->dst, size))
 		return CUDA_ERROR_INVALID_VALUE;
 
-	if (set->value != 0 && !room_for(set->dst, size))
+	if ((set->value != 0 || size < ZERO_BY_PAGES_MIN) && !room_for(set->dst, size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 
 	return CUDA_SUCCESS;

@@ -31,6 +31,13 @@ static const char ptx[] =
 	"	call.uni __assertfail, (m, f, l, n, s); }\n"
 	"	ret;\n"
 	"}\n"
+	".visible .entry pages(.param .u64 at)\n"
+	"{\n"
+	"	.reg .b32 %r<3>; .reg .b64 %d<3>;\n"
+	"	ld.param.u64 %d1, [at]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;\n"
+	"	mad.lo.u32 %r1, %r1, 256, %r2; mul.wide.u32 %d2, %r1, 4096;\n"
+	"	add.u64 %d1, %d1, %d2; st.global.u32 [%d1], 1; ret;\n"
+	"}\n"
 	".visible .entry fine(.param .u64 at)\n"
 	"{\n"
 	"	.reg .b64 %d; ld.param.u64 %d, [at]; st.global.u32 [%d], 77; ret;\n"
@@ -105,6 +112,53 @@ static void test_others(void)
 	NEED(cuCtxDestroy_v2(good));
 }
 
+/* More than the process may have of the host, a page at a time; twice. */
+static int child_large(void)
+{
+	const uint64_t bytes = 8ull << 30;
+	unsigned int blocks = bytes / 4096 / 256;
+	CUdeviceptr at;
+	CUcontext ctx;
+	CUmodule module;
+	void *params[] = { &at };
+
+	if (cuInit(0) || cuDeviceGet(&device, 0))
+		return 1;
+	for (int i = 0; i < 2; i++) {
+		if (cuCtxCreate_v2(&ctx, 0, device) || cuModuleLoadData(&module, ptx) ||
+		    cuMemAlloc_v2(&at, bytes))
+			return 2;
+		if (cuMemsetD32_v2(at, 1, bytes / 4) != CUDA_ERROR_OUT_OF_MEMORY)
+			return 3;
+		if (run(module, "fine", at))
+			return 4;
+		if (cuLaunchKernel(test_function(module, "pages"), blocks, 1, 1, 256, 1, 1, 0, NULL,
+				   params, NULL) ||
+		    cuCtxSynchronize() != CUDA_ERROR_LAUNCH_FAILED)
+			return 5;
+		if (cuCtxDestroy_v2(ctx))
+			return 6;
+	}
+	return 0;
+}
+
+static void test_host_memory(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		setenv("SOFTGPU_HOST_MEMORY", "300M", 1);
+		execl("/proc/self/exe", "test-fault", "child", "large", NULL);
+		_exit(9);
+	}
+	waitpid(pid, &status, 0);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		printf("# child: %x\n", status);
+	check(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+	      "a kernel that writes more than the host has fails, and no more");
+}
+
 static int child(void)
 {
 	CUmodule module;
@@ -122,7 +176,7 @@ int main(int argc, char **argv)
 	CUcontext ctx;
 
 	if (argc > 1)
-		return child();
+		return argc > 2 ? child_large() : child();
 	ctx = test_begin();
 	NEED(cuDeviceGet(&device, 0));
 	test_fault("wild", CUDA_ERROR_ILLEGAL_ADDRESS, false);
@@ -130,6 +184,7 @@ int main(int argc, char **argv)
 	test_fault("trapped", CUDA_ERROR_LAUNCH_FAILED, true);
 	test_fault("asserted", CUDA_ERROR_ASSERT, false);
 	test_others();
+	test_host_memory();
 	expect(CUDA_SUCCESS, cuCtxDestroy_v2(ctx), "the context ends");
 	test_end();
 	return n_failed > 0;

@@ -1,86 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/mem/room.h"
 
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
+#include <time.h>
 
-/* Below this it is not worth asking: the answer costs some 20 us. */
-#define SIZE_MIN (8ULL << 20)
+#include "softgpu/mem/host.h"
 
-/* What is left alone. */
-#define MARGIN (128ULL << 20)
+/* So much is touched before anybody asks: the answer costs some 20 us. */
+#define UNASKED_MAX (8ULL << 20)
+
+#define LOOK_NS	  2000000 /* room_left() looks this often */
+#define GROWN_MIN (1ULL << 20)
 
 #define PAGE_SIZE 4096ULL
 
-static uint64_t host_available(void)
+static _Atomic uint64_t limit = UINT64_MAX;
+static _Atomic uint64_t unasked; /* bytes of room_for() since the last look */
+
+void room_limit(uint64_t bytes)
 {
-	unsigned long long kib = ULLONG_MAX / 1024;
-	char line[128];
-	FILE *f;
-
-	f = fopen("/proc/meminfo", "re");
-	if (!f)
-		return UINT64_MAX;
-
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-			break;
-	fclose(f);
-
-	return kib * 1024;
+	atomic_store(&limit, bytes ? bytes : UINT64_MAX);
 }
 
-/* A number in a file of a cgroup; @none if there is no such file or it says "max". */
-static uint64_t cgroup_number(const char *cgroup, const char *name, uint64_t none)
+static uint64_t minus(uint64_t a, uint64_t b)
 {
-	char path[PATH_MAX];
-	unsigned long long n;
-	FILE *f;
-	int found;
-
-	if (snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", cgroup, name) >= (int)sizeof(path))
-		return none;
-	f = fopen(path, "re");
-	if (!f)
-		return none;
-	found = fscanf(f, "%llu", &n);
-	fclose(f);
-
-	return found == 1 ? n : none;
+	return a > b ? a - b : 0;
 }
 
-/* The tightest of the cgroup and its ancestors. Page cache counts as used: it may be ours. */
-static uint64_t cgroup_available(void)
+/* What may still be touched. */
+static uint64_t available(void)
 {
-	uint64_t available = UINT64_MAX, max, current;
-	char line[PATH_MAX], *slash;
-	FILE *f;
+	uint64_t left = host_memory_left(), bound = atomic_load(&limit);
 
-	f = fopen("/proc/self/cgroup", "re");
-	if (!f)
-		return UINT64_MAX;
-	while (fgets(line, sizeof(line), f))
-		if (strncmp(line, "0::/", 4) == 0)
-			break;
-	fclose(f);
-	if (strncmp(line, "0::/", 4) != 0)
-		return UINT64_MAX;
-
-	line[strcspn(line, "\n")] = '\0';
-	for (char *cgroup = line + strlen("0::"); (slash = strrchr(cgroup, '/')); *slash = '\0') {
-		max = cgroup_number(cgroup, "memory.max", UINT64_MAX);
-		current = cgroup_number(cgroup, "memory.current", 0);
-		if (max == UINT64_MAX)
-			continue;
-		max = max > current ? max - current : 0;
-		if (max < available)
-			available = max;
-	}
-
-	return available;
+	if (bound == UINT64_MAX)
+		return left;
+	bound = minus(bound, host_memory_own());
+	return bound < left ? bound : left;
 }
 
 /* How much of a stretch has pages already. */
@@ -104,18 +60,42 @@ static uint64_t resident(uint64_t addr, uint64_t size)
 
 bool room_for(uint64_t addr, uint64_t size)
 {
-	uint64_t available, in_cgroup, there;
+	uint64_t left;
 
-	if (size < SIZE_MIN)
+	if (size < UNASKED_MAX &&
+	    atomic_fetch_add_explicit(&unasked, size, memory_order_relaxed) < UNASKED_MAX)
 		return true;
 
-	available = host_available();
-	in_cgroup = cgroup_available();
-	if (in_cgroup < available)
-		available = in_cgroup;
-	if (available > MARGIN && size <= available - MARGIN)
-		return true;
+	atomic_store_explicit(&unasked, 0, memory_order_relaxed);
+	left = available();
+	return size <= left || minus(size, resident(addr, size)) <= left;
+}
 
-	there = resident(addr, size);
-	return there >= size || (available > MARGIN && size - there <= available - MARGIN);
+/* Only who grows is refused anything, also when others have filled the host. */
+static bool look(void)
+{
+	static _Atomic uint64_t used_before;
+	uint64_t used = host_memory_own(), before = atomic_load(&used_before);
+
+	if (before > 0 && used > before && used - before < GROWN_MIN)
+		return true;
+	if (before > 0 && used > before && available() == 0)
+		return false;
+	atomic_store(&used_before, used);
+	return true;
+}
+
+bool room_left(void)
+{
+	static _Atomic uint64_t looked_ns;
+	struct timespec now;
+	uint64_t now_ns, before;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	before = atomic_load_explicit(&looked_ns, memory_order_relaxed);
+	if (now_ns - before < LOOK_NS)
+		return true;
+	atomic_store_explicit(&looked_ns, now_ns, memory_order_relaxed);
+	return look();
 }

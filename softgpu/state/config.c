@@ -162,6 +162,11 @@ static bool end_wait_set(struct softgpu_config *config, const char *value)
 	return time_set(&config->end_wait_ns, value, 0, 3600000000000);
 }
 
+static bool host_memory_set(struct softgpu_config *config, const char *value)
+{
+	return value_size(value, &config->host_memory_bytes) && config->host_memory_bytes > 0;
+}
+
 static bool driver_set(struct softgpu_config *config, const char *value)
 {
 	if (strspn(value, "0123456789.") != strlen(value) || !isdigit((unsigned char)*value))
@@ -196,6 +201,7 @@ static const struct setting settings[] = {
 	  .machine = period_set },
 	{ "kernel", "SOFTGPU_KERNEL_NS", "a time of up to 3600s", .machine = kernel_set },
 	{ "end-wait", "SOFTGPU_END_WAIT", "a time of up to 3600s", .machine = end_wait_set },
+	{ "host-memory", "SOFTGPU_HOST_MEMORY", "a size", .machine = host_memory_set },
 	{ "driver", "SOFTGPU_DRIVER", "a version such as 580.65.06", .machine = driver_set },
 	{ "cuda", "SOFTGPU_CUDA", "a version such as 13.0", .machine = cuda_set },
 	{ "name", "SOFTGPU_NAME", "a name of 1 to 95 bytes", .device = name_set },

@@ -15,6 +15,8 @@
  *	driver = 580.65.06	SOFTGPU_DRIVER		version that NVML tells
  *	cuda = 13.0		SOFTGPU_CUDA		version of the driver API
  *	end-wait = 5s		SOFTGPU_END_WAIT	how long ending a context waits for its kernels
+ *	host-memory = 8G	SOFTGPU_HOST_MEMORY	RAM that a process may have in all; what the
+ *						host has, without it
  *	log = 1			SOFTGPU_LOG		say on standard error what goes wrong
  *
  * and for a device:
@@ -72,6 +74,7 @@ struct softgpu_config {
 	uint64_t kernel_ns; /* where kernel_ns_given */
 	bool kernel_ns_given;
 	uint64_t end_wait_ns;
+	uint64_t host_memory_bytes; /* 0: no bound */
 	char driver_version[32];
 	uint32_t cuda_version; /* 13000 is 13.0 */
 	bool log;

@@ -46,6 +46,9 @@ static const struct text_case text_cases[] = {
 	{ "config_parse: relative folder", "dir = here\n", CONFIG_E_BAD },
 	{ "config_parse: slice too short", "slice = 10us\n", CONFIG_E_BAD },
 	{ "config_parse: sample period too long", "sample-period = 2s\n", CONFIG_E_BAD },
+	{ "config_parse: how long an end waits", "end-wait = 100ms\n", 0 },
+	{ "config_parse: a bound of host memory", "host-memory = 8G\n", 0 },
+	{ "config_parse: no host memory", "host-memory = 0\n", CONFIG_E_BAD },
 	{ "config_parse: sample period of 1/6 s", "sample-period = 166667us\n", 0 },
 };
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The RAM of the host, as this process may have it. */
+#pragma once
+
+#include <stdint.h>
+
+/**
+ * host_memory_left() - how many bytes more may be had
+ *
+ * The least of what the host has and what the process's cgroups allow, without a part that is to
+ * be left alone.
+ */
+uint64_t host_memory_left(void);
+
+/** host_memory_own() - how many bytes of this process are in RAM */
+uint64_t host_memory_own(void);
