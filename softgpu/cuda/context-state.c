@@ -6,27 +6,15 @@
 CALL(cuCtxGetDevice, CUdevice *device)
 {
 	struct context *ctx;
-	CUresult r = context_current_any(&ctx);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = ctx->device->ordinal;
-	return CUDA_SUCCESS;
+	return TELL(context_current_any(&ctx), device, ctx->device->ordinal);
 }
 
 CALL(cuCtxGetDevice_v2, CUdevice *device, CUcontext handle)
 {
 	struct context *ctx;
-	CUresult r = context_or_current(handle, &ctx);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = ctx->device->ordinal;
-	return CUDA_SUCCESS;
+	return TELL(context_or_current(handle, &ctx), device, ctx->device->ordinal);
 }
 
 CALL(cuCtxGetId, CUcontext handle, unsigned long long *ctxId)
@@ -47,27 +35,15 @@ CALL(cuCtxGetId, CUcontext handle, unsigned long long *ctxId)
 CALL(cuCtxGetApiVersion, CUcontext handle, unsigned *version)
 {
 	struct context *ctx;
-	CUresult r = context_or_current(handle, &ctx);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!version)
-		return CUDA_ERROR_INVALID_VALUE;
-	*version = ctx->api_version;
-	return CUDA_SUCCESS;
+	return TELL(context_or_current(handle, &ctx), version, ctx->api_version);
 }
 
 CALL(cuCtxGetFlags, unsigned *flags)
 {
 	struct context *ctx;
-	CUresult r = context_current(&ctx);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	*flags = atomic_load(&ctx->flags);
-	return CUDA_SUCCESS;
+	return TELL(context_current(&ctx), flags, atomic_load(&ctx->flags));
 }
 
 CALL(cuCtxSetFlags, unsigned flags)
@@ -154,14 +130,8 @@ CALL(cuCtxSetLimit, CUlimit limit, size_t value)
 CALL(cuCtxGetCacheConfig, CUfunc_cache *pconfig)
 {
 	struct context *ctx;
-	CUresult r = context_current(&ctx);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!pconfig)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pconfig = atomic_load(&ctx->cache_config);
-	return CUDA_SUCCESS;
+	return TELL(context_current(&ctx), pconfig, atomic_load(&ctx->cache_config));
 }
 
 CALL(cuCtxSetCacheConfig, CUfunc_cache config)
@@ -180,14 +150,8 @@ CALL(cuCtxSetCacheConfig, CUfunc_cache config)
 CALL(cuCtxGetSharedMemConfig, CUsharedconfig *pConfig)
 {
 	struct context *ctx;
-	CUresult r = context_current(&ctx);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!pConfig)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pConfig = atomic_load(&ctx->shared_config);
-	return CUDA_SUCCESS;
+	return TELL(context_current(&ctx), pConfig, atomic_load(&ctx->shared_config));
 }
 
 /* Accepted and without effect, as on every device that can still be bought. */

@@ -34,6 +34,26 @@
 	CUresult impl_##name(__VA_ARGS__); \
 	CUresult impl_##name(__VA_ARGS__)
 
+/**
+ * TELL() - what a call answers that tells one thing of something
+ * @find:	finds it, a CUresult
+ * @to:		where the program wants the answer
+ * @value:	the answer, looked at only once @find has found
+ *
+ * Return: the error of @find; CUDA_ERROR_INVALID_VALUE where @to is NULL; else CUDA_SUCCESS, and
+ * @value is stored. In this order, as the driver looks at handles first.
+ */
+#define TELL(find, to, value)                              \
+	({                                                 \
+		CUresult tell_r = (find);                  \
+                                                           \
+		if (tell_r == CUDA_SUCCESS && !(to))       \
+			tell_r = CUDA_ERROR_INVALID_VALUE; \
+		if (tell_r == CUDA_SUCCESS)                \
+			*(to) = (value);                   \
+		tell_r;                                    \
+	})
+
 struct engine_client;
 struct state;
 

@@ -135,12 +135,5 @@ CALL(cuCtxSetCurrent, CUcontext ctx)
 
 CALL(cuCtxGetCurrent, CUcontext *pctx)
 {
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!pctx)
-		return CUDA_ERROR_INVALID_VALUE;
-	*pctx = context_current_handle;
-	return CUDA_SUCCESS;
+	return TELL(driver_check(), pctx, context_current_handle);
 }

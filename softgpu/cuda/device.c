@@ -19,27 +19,14 @@ CUresult device_find(CUdevice ordinal, struct device **ret)
 
 CALL(cuDeviceGetCount, int *count)
 {
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!count)
-		return CUDA_ERROR_INVALID_VALUE;
-	*count = (int)driver.n_devices;
-	return CUDA_SUCCESS;
+	return TELL(driver_check(), count, (int)driver.n_devices);
 }
 
 CALL(cuDeviceGet, CUdevice *device, int ordinal)
 {
 	struct device *found;
-	CUresult r = device_find(ordinal, &found);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*device = found->ordinal;
-	return CUDA_SUCCESS;
+	return TELL(device_find(ordinal, &found), device, found->ordinal);
 }
 
 CALL(cuDeviceGetName, char *name, int len, CUdevice dev)
@@ -86,27 +73,16 @@ CALL(cuDeviceGetLuid, char *luid, unsigned *deviceNodeMask, CUdevice dev)
 CALL(cuDeviceTotalMem_v2, size_t *bytes, CUdevice dev)
 {
 	struct device *device;
-	CUresult r = device_find(dev, &device);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	*bytes = device->config.memory_bytes;
-	return CUDA_SUCCESS;
+	return TELL(device_find(dev, &device), bytes, device->config.memory_bytes);
 }
 
 CALL(cuDeviceTotalMem, unsigned *bytes, CUdevice dev)
 {
 	size_t total;
-	CUresult r = impl_cuDeviceTotalMem_v2(&total, dev);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	*bytes = total > UINT32_MAX ? UINT32_MAX : (unsigned)total;
-	return CUDA_SUCCESS;
+	return TELL(impl_cuDeviceTotalMem_v2(&total, dev), bytes,
+		    total > UINT32_MAX ? UINT32_MAX : (unsigned)total);
 }
 
 CALL(cuDeviceComputeCapability, int *major, int *minor, CUdevice dev)

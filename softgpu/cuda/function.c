@@ -190,27 +190,15 @@ CALL(cuFuncSetSharedMemConfig, CUfunction handle, CUsharedconfig config)
 CALL(cuFuncGetModule, CUmodule *ret, CUfunction handle)
 {
 	struct function *function;
-	CUresult r = function_find(handle, NULL, &function);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = function->module->handle;
-	return CUDA_SUCCESS;
+	return TELL(function_find(handle, NULL, &function), ret, function->module->handle);
 }
 
 CALL(cuFuncGetName, const char **ret, CUfunction handle)
 {
 	struct function *function;
-	CUresult r = function_find(handle, NULL, &function);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = function->kernel->name;
-	return CUDA_SUCCESS;
+	return TELL(function_find(handle, NULL, &function), ret, function->kernel->name);
 }
 
 CALL(cuFuncGetParamInfo, CUfunction handle, size_t index, size_t *ret_offset, size_t *ret_size)
@@ -226,14 +214,8 @@ CALL(cuFuncGetParamInfo, CUfunction handle, size_t index, size_t *ret_offset, si
 CALL(cuFuncIsLoaded, CUfunctionLoadingState *ret, CUfunction handle)
 {
 	struct function *function;
-	CUresult r = function_find(handle, NULL, &function);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = CU_FUNCTION_LOADING_STATE_LOADED;
-	return CUDA_SUCCESS;
+	return TELL(function_find(handle, NULL, &function), ret, CU_FUNCTION_LOADING_STATE_LOADED);
 }
 
 CALL(cuFuncLoad, CUfunction handle)

@@ -69,8 +69,7 @@ CALL(cuGraphExecNodeSetParams, CUgraphExec exec, CUgraphNode node, CUgraphNodePa
 	return params ? graph_exec_set(exec, node, params) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CALL(cuGraphAddEmptyNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,
-     size_t n_after)
+CALL(cuGraphAddEmptyNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after)
 {
 	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
 
@@ -88,14 +87,9 @@ CALL(cuGraphAddChildGraphNode, CUgraphNode *ret, CUgraph graph, const CUgraphNod
 CALL(cuGraphChildGraphNodeGetGraph, CUgraphNode handle, CUgraph *ret)
 {
 	struct graph_node *node;
-	CUresult r = node_of_type(handle, CU_GRAPH_NODE_TYPE_GRAPH, &node);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = node->params.graph.graph;
-	return CUDA_SUCCESS;
+	return TELL(node_of_type(handle, CU_GRAPH_NODE_TYPE_GRAPH, &node), ret,
+		    node->params.graph.graph);
 }
 
 CALL(cuGraphExecChildGraphNodeSetParams, CUgraphExec exec, CUgraphNode node, CUgraph child)
@@ -123,14 +117,9 @@ CALL(cuGraphAddMemAllocNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode 
 CALL(cuGraphMemAllocNodeGetParams, CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS *ret)
 {
 	struct graph_node *node;
-	CUresult r = node_of_type(handle, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = node->params.alloc;
-	return CUDA_SUCCESS;
+	return TELL(node_of_type(handle, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node), ret,
+		    node->params.alloc);
 }
 
 CALL(cuGraphAddMemFreeNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,
@@ -144,83 +133,78 @@ CALL(cuGraphAddMemFreeNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *
 CALL(cuGraphMemFreeNodeGetParams, CUgraphNode handle, CUdeviceptr *ret)
 {
 	struct graph_node *node;
-	CUresult r = node_of_type(handle, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = node->params.free.dptr;
-	return CUDA_SUCCESS;
+	return TELL(node_of_type(handle, CU_GRAPH_NODE_TYPE_MEM_FREE, &node), ret,
+		    node->params.free.dptr);
 }
 
 /* Reading and setting, in a graph: what every kind of the older calls has. */
-#define NODE_PARAMS_GET_SET(get, set, kind, type_, member)                                         \
-	CALL(get, CUgraphNode handle, kind *ret)                                                   \
-	{                                                                                          \
-		struct graph_node *node;                                                           \
-		CUresult r = node_of_type(handle, type_, &node);                                   \
-                                                                                                   \
-		if (r != CUDA_SUCCESS)                                                             \
-			return r;                                                                  \
-		if (!ret)                                                                          \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(ret, &node->params.member, sizeof(*ret));                                   \
-		return CUDA_SUCCESS;                                                               \
-	}                                                                                          \
-	CALL(set, CUgraphNode node, const kind *given)                                             \
-	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_ };                                      \
-                                                                                                   \
-		if (!given)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(&params.member, given, sizeof(*given));                                     \
-		return node_set_params(node, &params);                                             \
+#define NODE_PARAMS_GET_SET(get, set, kind, type_, member)       \
+	CALL(get, CUgraphNode handle, kind *ret)                 \
+	{                                                        \
+		struct graph_node *node;                         \
+		CUresult r = node_of_type(handle, type_, &node); \
+                                                                 \
+		if (r != CUDA_SUCCESS)                           \
+			return r;                                \
+		if (!ret)                                        \
+			return CUDA_ERROR_INVALID_VALUE;         \
+		memcpy(ret, &node->params.member, sizeof(*ret)); \
+		return CUDA_SUCCESS;                             \
+	}                                                        \
+	CALL(set, CUgraphNode node, const kind *given)           \
+	{                                                        \
+		CUgraphNodeParams params = { .type = type_ };    \
+                                                                 \
+		if (!given)                                      \
+			return CUDA_ERROR_INVALID_VALUE;         \
+		memcpy(&params.member, given, sizeof(*given));   \
+		return node_set_params(node, &params);           \
 	}
 
 /* Adding, and setting in an executable graph: without and with a context as last argument. */
-#define NODE_PARAMS_ADD(add, exec_set, kind, type_, member)                                        \
-	CALL(add, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after,       \
-	     const kind *given)                                                                    \
-	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_ };                                      \
-                                                                                                   \
-		if (!given)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(&params.member, given, sizeof(*given));                                     \
-		return node_add(ret, graph, after, NULL, n_after, &params);                        \
-	}                                                                                          \
-	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const kind *given)                      \
-	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_ };                                      \
-                                                                                                   \
-		if (!given)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(&params.member, given, sizeof(*given));                                     \
-		return graph_exec_set(exec, node, &params);                                        \
+#define NODE_PARAMS_ADD(add, exec_set, kind, type_, member)                                  \
+	CALL(add, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after, \
+	     const kind *given)                                                              \
+	{                                                                                    \
+		CUgraphNodeParams params = { .type = type_ };                                \
+                                                                                             \
+		if (!given)                                                                  \
+			return CUDA_ERROR_INVALID_VALUE;                                     \
+		memcpy(&params.member, given, sizeof(*given));                               \
+		return node_add(ret, graph, after, NULL, n_after, &params);                  \
+	}                                                                                    \
+	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const kind *given)                \
+	{                                                                                    \
+		CUgraphNodeParams params = { .type = type_ };                                \
+                                                                                             \
+		if (!given)                                                                  \
+			return CUDA_ERROR_INVALID_VALUE;                                     \
+		memcpy(&params.member, given, sizeof(*given));                               \
+		return graph_exec_set(exec, node, &params);                                  \
 	}
 
-#define NODE_PARAMS_ADD_CTX(add, exec_set, kind, type_, member, ctx_member)                        \
-	CALL(add, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after,       \
-	     const kind *given, CUcontext ctx)                                                     \
-	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_ };                                      \
-                                                                                                   \
-		if (!given)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(&params.member, given, sizeof(*given));                                     \
-		params.ctx_member = ctx;                                                           \
-		return node_add(ret, graph, after, NULL, n_after, &params);                        \
-	}                                                                                          \
-	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const kind *given, CUcontext ctx)       \
-	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_ };                                      \
-                                                                                                   \
-		if (!given)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(&params.member, given, sizeof(*given));                                     \
-		params.ctx_member = ctx;                                                           \
-		return graph_exec_set(exec, node, &params);                                        \
+#define NODE_PARAMS_ADD_CTX(add, exec_set, kind, type_, member, ctx_member)                  \
+	CALL(add, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after, \
+	     const kind *given, CUcontext ctx)                                               \
+	{                                                                                    \
+		CUgraphNodeParams params = { .type = type_ };                                \
+                                                                                             \
+		if (!given)                                                                  \
+			return CUDA_ERROR_INVALID_VALUE;                                     \
+		memcpy(&params.member, given, sizeof(*given));                               \
+		params.ctx_member = ctx;                                                     \
+		return node_add(ret, graph, after, NULL, n_after, &params);                  \
+	}                                                                                    \
+	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const kind *given, CUcontext ctx) \
+	{                                                                                    \
+		CUgraphNodeParams params = { .type = type_ };                                \
+                                                                                             \
+		if (!given)                                                                  \
+			return CUDA_ERROR_INVALID_VALUE;                                     \
+		memcpy(&params.member, given, sizeof(*given));                               \
+		params.ctx_member = ctx;                                                     \
+		return graph_exec_set(exec, node, &params);                                  \
 	}
 
 NODE_PARAMS_GET_SET(cuGraphKernelNodeGetParams, cuGraphKernelNodeSetParams,
@@ -238,8 +222,8 @@ NODE_PARAMS_GET_SET(cuGraphMemcpyNodeGetParams, cuGraphMemcpyNodeSetParams, CUDA
 NODE_PARAMS_ADD_CTX(cuGraphAddMemcpyNode, cuGraphExecMemcpyNodeSetParams, CUDA_MEMCPY3D,
 		    CU_GRAPH_NODE_TYPE_MEMCPY, memcpy.copyParams, memcpy.copyCtx)
 
-NODE_PARAMS_GET_SET(cuGraphMemsetNodeGetParams, cuGraphMemsetNodeSetParams,
-		    CUDA_MEMSET_NODE_PARAMS, CU_GRAPH_NODE_TYPE_MEMSET, memset)
+NODE_PARAMS_GET_SET(cuGraphMemsetNodeGetParams, cuGraphMemsetNodeSetParams, CUDA_MEMSET_NODE_PARAMS,
+		    CU_GRAPH_NODE_TYPE_MEMSET, memset)
 NODE_PARAMS_ADD_CTX(cuGraphAddMemsetNode, cuGraphExecMemsetNodeSetParams, CUDA_MEMSET_NODE_PARAMS,
 		    CU_GRAPH_NODE_TYPE_MEMSET, memset, memset.ctx)
 
@@ -254,37 +238,37 @@ NODE_PARAMS_ADD(cuGraphAddBatchMemOpNode, cuGraphExecBatchMemOpNodeSetParams,
 		CUDA_BATCH_MEM_OP_NODE_PARAMS, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, memOp)
 
 /* Events are arguments by themselves. */
-#define NODE_EVENT(kind, type_, member)                                                            \
-	CALL(cuGraphAdd##kind##Node, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,    \
-	     size_t n_after, CUevent event)                                                        \
-	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_, .member.event = event };               \
-                                                                                                   \
-		return node_add(ret, graph, after, NULL, n_after, &params);                        \
-	}                                                                                          \
-	CALL(cuGraph##kind##NodeGetEvent, CUgraphNode handle, CUevent *ret)                        \
-	{                                                                                          \
-		struct graph_node *node;                                                           \
-		CUresult r = node_of_type(handle, type_, &node);                                   \
-                                                                                                   \
-		if (r != CUDA_SUCCESS)                                                             \
-			return r;                                                                  \
-		if (!ret)                                                                          \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		*ret = node->params.member.event;                                                  \
-		return CUDA_SUCCESS;                                                               \
-	}                                                                                          \
-	CALL(cuGraph##kind##NodeSetEvent, CUgraphNode node, CUevent event)                         \
-	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_, .member.event = event };               \
-                                                                                                   \
-		return node_set_params(node, &params);                                             \
-	}                                                                                          \
-	CALL(cuGraphExec##kind##NodeSetEvent, CUgraphExec exec, CUgraphNode node, CUevent event)   \
-	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_, .member.event = event };               \
-                                                                                                   \
-		return graph_exec_set(exec, node, &params);                                        \
+#define NODE_EVENT(kind, type_, member)                                                          \
+	CALL(cuGraphAdd##kind##Node, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,  \
+	     size_t n_after, CUevent event)                                                      \
+	{                                                                                        \
+		CUgraphNodeParams params = { .type = type_, .member.event = event };             \
+                                                                                                 \
+		return node_add(ret, graph, after, NULL, n_after, &params);                      \
+	}                                                                                        \
+	CALL(cuGraph##kind##NodeGetEvent, CUgraphNode handle, CUevent *ret)                      \
+	{                                                                                        \
+		struct graph_node *node;                                                         \
+		CUresult r = node_of_type(handle, type_, &node);                                 \
+                                                                                                 \
+		if (r != CUDA_SUCCESS)                                                           \
+			return r;                                                                \
+		if (!ret)                                                                        \
+			return CUDA_ERROR_INVALID_VALUE;                                         \
+		*ret = node->params.member.event;                                                \
+		return CUDA_SUCCESS;                                                             \
+	}                                                                                        \
+	CALL(cuGraph##kind##NodeSetEvent, CUgraphNode node, CUevent event)                       \
+	{                                                                                        \
+		CUgraphNodeParams params = { .type = type_, .member.event = event };             \
+                                                                                                 \
+		return node_set_params(node, &params);                                           \
+	}                                                                                        \
+	CALL(cuGraphExec##kind##NodeSetEvent, CUgraphExec exec, CUgraphNode node, CUevent event) \
+	{                                                                                        \
+		CUgraphNodeParams params = { .type = type_, .member.event = event };             \
+                                                                                                 \
+		return graph_exec_set(exec, node, &params);                                      \
 	}
 
 NODE_EVENT(EventRecord, CU_GRAPH_NODE_TYPE_EVENT_RECORD, eventRecord)

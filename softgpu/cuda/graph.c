@@ -436,14 +436,8 @@ CALL(cuGraphDestroyNode, CUgraphNode handle)
 CALL(cuGraphNodeGetType, CUgraphNode handle, CUgraphNodeType *ret)
 {
 	struct graph_node *node;
-	CUresult r = node_find(handle, &node);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = node->type;
-	return CUDA_SUCCESS;
+	return TELL(node_find(handle, &node), ret, node->type);
 }
 
 /*

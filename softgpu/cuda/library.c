@@ -316,14 +316,8 @@ CALL(cuLibraryGetKernel, CUkernel *ret, CUlibrary handle, const char *name)
 CALL(cuLibraryGetKernelCount, unsigned int *ret, CUlibrary handle)
 {
 	struct library *library;
-	CUresult r = library_find(handle, &library);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = library->n_kernels;
-	return CUDA_SUCCESS;
+	return TELL(library_find(handle, &library), ret, library->n_kernels);
 }
 
 CALL(cuLibraryEnumerateKernels, CUkernel *kernels, unsigned int n, CUlibrary handle)
@@ -358,14 +352,8 @@ CALL(cuLibraryGetModule, CUmodule *ret, CUlibrary handle)
 {
 	struct library *library;
 	struct module *module;
-	CUresult r = library_here(handle, &library, &module);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = module->handle;
-	return CUDA_SUCCESS;
+	return TELL(library_here(handle, &library, &module), ret, module->handle);
 }
 
 static CUresult library_variable(CUlibrary handle, const char *name, bool managed,
@@ -424,27 +412,15 @@ CALL(cuKernelGetFunction, CUfunction *ret, CUkernel handle)
 CALL(cuKernelGetLibrary, CUlibrary *ret, CUkernel handle)
 {
 	struct kernel *kernel;
-	CUresult r = kernel_find(handle, &kernel);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = kernel->library->handle;
-	return CUDA_SUCCESS;
+	return TELL(kernel_find(handle, &kernel), ret, kernel->library->handle);
 }
 
 CALL(cuKernelGetName, const char **ret, CUkernel handle)
 {
 	struct kernel *kernel;
-	CUresult r = kernel_find(handle, &kernel);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = kernel->template->name;
-	return CUDA_SUCCESS;
+	return TELL(kernel_find(handle, &kernel), ret, kernel->template->name);
 }
 
 CALL(cuKernelGetParamInfo, CUkernel handle, size_t index, size_t *ret_offset, size_t *ret_size)

@@ -286,15 +286,10 @@ CALL(cuModuleUnload, CUmodule handle)
 CALL(cuModuleGetLoadingMode, CUmoduleLoadingMode *ret)
 {
 	const char *mode = getenv("CUDA_MODULE_LOADING");
-	CUresult r = driver_check();
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = mode && strcmp(mode, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING
-						  : CU_MODULE_LAZY_LOADING;
-	return CUDA_SUCCESS;
+	return TELL(driver_check(), ret,
+		    mode && strcmp(mode, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING
+						       : CU_MODULE_LAZY_LOADING);
 }
 
 CALL(cuModuleGetFunction, CUfunction *ret, CUmodule handle, const char *name)
@@ -317,14 +312,8 @@ CALL(cuModuleGetFunction, CUfunction *ret, CUmodule handle, const char *name)
 CALL(cuModuleGetFunctionCount, unsigned int *ret, CUmodule handle)
 {
 	struct module *module;
-	CUresult r = module_find(handle, &module);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = module->n_functions;
-	return CUDA_SUCCESS;
+	return TELL(module_find(handle, &module), ret, module->n_functions);
 }
 
 CALL(cuModuleEnumerateFunctions, CUfunction *functions, unsigned int n, CUmodule handle)

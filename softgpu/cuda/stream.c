@@ -220,66 +220,37 @@ CALL_TWINS(cuStreamQuery, _ptsz, (CUstream handle), (handle))
 CALL_TWINS(cuStreamGetFlags, _ptsz, (CUstream handle, unsigned int *ret), (handle, ret))
 {
 	struct stream *stream;
-	CUresult r = stream_find(handle, dflt, &stream);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = stream->flags;
-	return CUDA_SUCCESS;
+	return TELL(stream_find(handle, dflt, &stream), ret, stream->flags);
 }
 
 CALL_TWINS(cuStreamGetPriority, _ptsz, (CUstream handle, int *ret), (handle, ret))
 {
 	struct stream *stream;
-	CUresult r = stream_find(handle, dflt, &stream);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = stream->priority;
-	return CUDA_SUCCESS;
+	return TELL(stream_find(handle, dflt, &stream), ret, stream->priority);
 }
 
 CALL_TWINS(cuStreamGetId, _ptsz, (CUstream handle, unsigned long long *ret), (handle, ret))
 {
 	struct stream *stream;
-	CUresult r = stream_find(handle, dflt, &stream);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = stream->id;
-	return CUDA_SUCCESS;
+	return TELL(stream_find(handle, dflt, &stream), ret, stream->id);
 }
 
 CALL_TWINS(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice *ret), (handle, ret))
 {
 	struct stream *stream;
-	CUresult r = stream_find(handle, dflt, &stream);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = stream_context(stream)->device->ordinal;
-	return CUDA_SUCCESS;
+	return TELL(stream_find(handle, dflt, &stream), ret,
+		    stream_context(stream)->device->ordinal);
 }
 
 CALL_TWINS(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext *ret), (handle, ret))
 {
 	struct stream *stream;
-	CUresult r = stream_find(handle, dflt, &stream);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = stream_context(stream)->handle;
-	return CUDA_SUCCESS;
+	return TELL(stream_find(handle, dflt, &stream), ret, stream_context(stream)->handle);
 }
 
 CALL_TWINS(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ret, CUgreenCtx *ret_green),
@@ -299,14 +270,8 @@ CALL_TWINS(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ret, CUgreenCt
 CALL(cuStreamGetGreenCtx, CUstream handle, CUgreenCtx *ret)
 {
 	struct stream *stream;
-	CUresult r = stream_find(handle, STREAM_DEFAULT_LEGACY, &stream);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = NULL;
-	return CUDA_SUCCESS;
+	return TELL(stream_find(handle, STREAM_DEFAULT_LEGACY, &stream), ret, NULL);
 }
 
 /* Where an attribute is kept, or NULL if streams have none of that name. */
