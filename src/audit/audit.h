@@ -14,7 +14,7 @@
 #include "../tenant/ledger.h"
 #include "../tenant/share.h"
 
-#define AUDIT_LAYOUT		2
+#define AUDIT_LAYOUT		3
 #define AUDIT_PROCESSES		16384	/* processes that are charged; a power of two */
 #define AUDIT_SLOTS		16384	/* threads that wait at the same time; a power of two */
 #define AUDIT_TENANT_PROCESSES	4096	/* of these, how many one tenant may take */
@@ -44,6 +44,7 @@ enum audit_failure {
  * @events_window:	ten thousandths of a second in which @events_sent counts (BPF)
  * @events_sent:	events sent in that window (BPF)
  * @events_lost:	events that were over the cap or found the ring full (BPF)
+ * @paced:		its processes make no context before their launches are probed (user space)
  * @name:		the daemon's name for it, so that it is found again after a restart
  */
 struct audit_tenant {
@@ -57,6 +58,8 @@ struct audit_tenant {
 	__u32 events_sent;
 	__u64 events_window;
 	__u64 events_lost;
+	__u32 paced;
+	__u32 unused;
 	char name[AUDIT_NAME];
 };
 
@@ -93,12 +96,14 @@ enum audit_process_state {
  * @cgroup:		its cgroup when @chain was found
  * @chain:		whom it is charged to
  * @moving:		a thread is changing @chain
+ * @probed:		generation whose probes are on its launches (user space, and BPF when it gives up waiting)
  * @n_changes:		grows with each change of @use
  * @use:		bytes its calls account for, per device
  * @overhead:		bytes the device says it has beyond that, per device (user space, and taken off by BPF)
  * @graph_idle:		bytes that graphs have given back but that the device keeps
  * @n_contexts:		live contexts per device
  * @device_of:		device of each of its ordinals, AUDIT_NO_DEVICE while unknown
+ * @whole:		it waited at its first context for @probed, so that no launch of it went by unseen
  */
 struct audit_process {
 	__u64 owner;
@@ -107,12 +112,15 @@ struct audit_process {
 	__u64 cgroup;
 	struct ledger_chain chain;
 	__u32 moving;
+	__u32 probed;
 	__u64 n_changes;
 	__u64 use[LEDGER_DEVICES];
 	__u64 overhead[LEDGER_DEVICES];
 	__u64 graph_idle[LEDGER_DEVICES];
 	__u32 n_contexts[LEDGER_DEVICES];
 	__u8 device_of[LEDGER_DEVICES];
+	__u32 whole;
+	__u32 unused;
 };
 
 /** audit_process_tgid() - the process that a record is of, 0 when the record is free */
@@ -149,6 +157,7 @@ enum audit_reason {
 	AUDIT_REASON_DEVICE,	/* the device has no memory left */
 	AUDIT_REASON_QUEUE,	/* others wait already */
 	AUDIT_REASON_COMPUTE,	/* a launch beyond the compute share of `tenant` */
+	AUDIT_REASON_PROBES,	/* a process whose launches are to be probed before its first context */
 };
 
 /**
@@ -195,6 +204,7 @@ enum audit_event_kind {
 	AUDIT_EVENT_UNRECORDED,		/* no room for a record: charged until the process ends */
 	AUDIT_EVENT_RAN,		/* a call that was to be answered has run all the same */
 	AUDIT_EVENT_THROTTLED,		/* launches are held to the share of `tenant`; told now and then */
+	AUDIT_EVENT_UNPACED,		/* nobody probed the launches of a process in time: they run as they come */
 	AUDIT_EVENT_LIBRARY,		/* user space: a copy of libcuda is probed now */
 	AUDIT_EVENT_UNKNOWN_CALL,	/* user space: an export that looks allocating and that no row knows */
 	AUDIT_EVENT_UNPROBED,		/* user space: a copy of libcuda whose calls were not found */

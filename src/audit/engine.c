@@ -311,6 +311,7 @@ static int engine_start(struct engine *engine, const struct engine_options *opti
 		links_drop(engine, /* ours= */ true);
 		return r;
 	}
+	launches_take_over(engine);
 	__atomic_store_n(&engine->state->control.generation, engine->generation, __ATOMIC_SEQ_CST);
 	links_drop(engine, /* ours= */ false);
 	r = holder_start(engine);

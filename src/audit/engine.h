@@ -196,11 +196,10 @@ int engine_compute_samples(struct engine *engine, unsigned device, const struct 
 /**
  * engine_compute_tick() - probe launches where a limit needs it, and no longer where it does not
  *
- * Return: 1 when it should be called again, with new samples, in ENGINE_COMPUTE_TICK_MS; 0 when nothing
- * is limited and it is enough to call it now and then; -EOPNOTSUPP on a kernel that cannot probe single
- * processes (it has no links of many probes).
+ * Return: whether it should be called again, with new samples, in ENGINE_COMPUTE_TICK_MS; else nothing is
+ * limited, and it is enough to call it now and then.
  */
-int engine_compute_tick(struct engine *engine);
+bool engine_compute_tick(struct engine *engine);
 #define ENGINE_COMPUTE_TICK_MS 25
 
 /** engine_compute_stat() - device time that a tenant was measured to use, and how it was held */

@@ -92,7 +92,7 @@ static void queue_recount(struct holder *h)
 		const struct audit_slot *slot = &h->state->slots[h->held[i]];
 		uint32_t at = ledger_index(slot->tenant, slot->device);
 
-		if (slot->reason == AUDIT_REASON_NONE || slot->reason == AUDIT_REASON_COMPUTE ||
+		if (slot->reason == AUDIT_REASON_NONE || slot->reason >= AUDIT_REASON_COMPUTE ||
 		    slot_state(slot) == AUDIT_SLOT_FREE)
 			continue;
 		if (books[at].n_queued++ == 0)
@@ -193,6 +193,22 @@ static bool slot_is_behind(const struct holder *h, const struct audit_slot *slot
 	return false;
 }
 
+/* Whether the launches of a process are probed by now. */
+static bool process_is_probed(const struct holder *h, uint32_t tgid)
+{
+	const struct audit_process *p = process_find(h->state, tgid);
+
+	return !p || p->probed == h->state->control.generation;
+}
+
+/* What waits for something else than memory: device time, or probes. */
+static bool slot_may_go_on(const struct holder *h, const struct audit_slot *slot, uint64_t now)
+{
+	if (slot->reason == AUDIT_REASON_COMPUTE)
+		return share_is_due(&h->state->shares[ledger_index(slot->tenant, slot->device)], now);
+	return now >= slot->deadline_ns || process_is_probed(h, slot->tgid);
+}
+
 /*
  * Release, oldest first, what fits now. One per tenant and round: what it takes is known only when it has
  * been decided, so those behind it wait for the next round.
@@ -206,8 +222,8 @@ static void queue_run(struct holder *h)
 	for (size_t i = 0; i < h->n_held; i++) {
 		struct audit_slot *slot = &h->state->slots[h->held[i]];
 
-		if (slot->reason == AUDIT_REASON_COMPUTE) {
-			if (share_is_due(&h->state->shares[ledger_index(slot->tenant, slot->device)], now))
+		if (slot->reason >= AUDIT_REASON_COMPUTE) {
+			if (slot_may_go_on(h, slot, now))
 				slot_release(h, h->held[i], 0);
 			continue;
 		}

@@ -116,6 +116,8 @@ struct launches *launches_new(void);
 void launches_free(struct launches *launches);
 /** launches_meet() - a process is charged for the first time: probe it before it launches, if it is limited */
 void launches_meet(struct engine *engine, pid_t pid);
+/** launches_take_over() - probe with this engine's programs what an engine before has probed */
+void launches_take_over(struct engine *engine);
 /** launches_detach() - take all probes on launches off */
 void launches_detach(struct engine *engine);
 
@@ -125,6 +127,20 @@ void watch_stop(struct engine *engine);
 void watch_again(struct engine *engine);
 /** watch_dispatch() - look at what has been mapped */
 int watch_dispatch(struct engine *engine);
+
+#define PROCESS_PROBES 16 /* as the programs: a record stands among so many from the pid's place on */
+
+/** process_find() - the record of a process, NULL if it has none */
+static inline struct audit_process *process_find(struct audit_state *state, pid_t pid)
+{
+	for (uint32_t i = 0; i < PROCESS_PROBES; i++) {
+		struct audit_process *p = &state->processes[(pid + i) & (AUDIT_PROCESSES - 1)];
+
+		if (audit_process_tgid(p) == (uint32_t)pid)
+			return p;
+	}
+	return NULL;
+}
 
 /** book() - the ledger of a tenant on a device */
 static inline struct ledger *book(const struct engine *engine, uint32_t tenant, unsigned device)

@@ -8,19 +8,6 @@
 
 #include "priv.h"
 
-#define PROCESS_PROBES 16	/* as the programs: a record stands among so many from the pid's place on */
-
-static struct audit_process *process_find(const struct engine *engine, pid_t pid)
-{
-	for (uint32_t i = 0; i < PROCESS_PROBES; i++) {
-		struct audit_process *p = &engine->state->processes[(pid + i) & (AUDIT_PROCESSES - 1)];
-
-		if (audit_process_tgid(p) == (uint32_t)pid)
-			return p;
-	}
-	return NULL;
-}
-
 int engine_each_process(const struct engine *engine, engine_process_fn fn, void *userdata)
 {
 	for (size_t i = 0; i < AUDIT_PROCESSES; i++) {
@@ -78,7 +65,7 @@ static int process_new(struct engine *engine, pid_t pid, const struct ledger_cha
 
 int engine_adopt(struct engine *engine, pid_t pid)
 {
-	struct audit_process *p = process_find(engine, pid);
+	struct audit_process *p = process_find(engine->state, pid);
 	struct ledger_chain chain;
 	uint64_t cgroup = 0;
 	int r = chain_of_pid(engine, pid, &chain, &cgroup);
@@ -106,7 +93,7 @@ static void overhead_change(struct engine *engine, const struct audit_process *p
 
 int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t device_bytes, uint64_t n_changes)
 {
-	struct audit_process *p = process_find(engine, pid);
+	struct audit_process *p = process_find(engine->state, pid);
 	uint64_t api, wanted, now;
 
 	if (!p)

@@ -51,13 +51,9 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata)
 	struct daemon *d = userdata;
 	uint64_t next_us = SELDOM_US;
 	unsigned i;
-	int r;
 
 	/* Marks first: a sample is compared with a mark behind its end. */
-	r = engine_compute_tick(d->engine);
-	if (r == -EOPNOTSUPP)
-		d->compute_reason = "this kernel cannot probe single processes (uprobe-multi)";
-	if (r > 0)
+	if (engine_compute_tick(d->engine))
 		next_us = ENGINE_COMPUTE_TICK_MS * 1000;
 	for (i = 0; i < daemon_n_devices(d); i++)
 		read_device(d, i);

@@ -158,8 +158,8 @@ static json_t *advisory_json(struct daemon *d)
 	say(list, "compute shares count launches of kernels and graphs; copies are charged when "
 		  "the device "
 		  "tells of them");
-	say(list, "what a process has queued before its launches are probed, some milliseconds "
-		  "after its first call, is not held back; a share holds once that has run");
+	say(list, "what a process has queued before a limit is set on it is not held back; it launches "
+		  "nothing more until that has run");
 	say(list,
 	    "a process that copies or rewrites libcuda to get around the probes is found when the "
 	    "books are settled, not stopped; under `cotenant run --gate` it is ended by "

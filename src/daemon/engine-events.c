@@ -22,6 +22,7 @@ static const enum event_kind kind_of[AUDIT_EVENT_KINDS] = {
 	[AUDIT_EVENT_UNRECORDED] = EVENT_UNRECORDED,
 	[AUDIT_EVENT_RAN] = EVENT_RAN,
 	[AUDIT_EVENT_THROTTLED] = EVENT_THROTTLED,
+	[AUDIT_EVENT_UNPACED] = EVENT_UNPACED,
 	[AUDIT_EVENT_LIBRARY] = EVENT_LIBRARY,
 	[AUDIT_EVENT_UNKNOWN_CALL] = EVENT_UNKNOWN_CALL,
 	[AUDIT_EVENT_UNPROBED] = EVENT_UNPROBED,
@@ -31,7 +32,7 @@ static const enum event_kind kind_of[AUDIT_EVENT_KINDS] = {
 static const char *const reason_names[] = {
 	[AUDIT_REASON_NONE] = "none",	       [AUDIT_REASON_MAX] = "memory.max",
 	[AUDIT_REASON_DEVICE] = "device-full", [AUDIT_REASON_QUEUE] = "queue",
-	[AUDIT_REASON_COMPUTE] = "compute",
+	[AUDIT_REASON_COMPUTE] = "compute", [AUDIT_REASON_PROBES] = "probes",
 };
 
 static const char *reason_name(uint32_t reason)
@@ -111,6 +112,11 @@ static char *describe(const struct audit_event *e, const char *text, const struc
 		text_addf(&out,
 			  "launches of process %u (%s) are held to the share of device time of %s",
 			  e->tgid, name, t ? t->spec.name : "its tenant");
+		return text_take(&out);
+	}
+	if (e->kind == AUDIT_EVENT_UNPACED) {
+		text_addf(&out, "launches of process %u (%s) are not held to the share of %s yet", e->tgid, name,
+			  t ? t->spec.name : "its tenant");
 		return text_take(&out);
 	}
 	text_addf(&out, "process %u (%s) %s %s by %s", e->tgid, name, verb_of(e->kind),

@@ -133,7 +133,7 @@ int engine_compute_samples(struct engine *engine, unsigned device,
 	return 0;
 }
 
-int engine_compute_tick(struct engine *engine)
+bool engine_compute_tick(struct engine *engine)
 {
 	return 0;
 }

@@ -156,9 +156,25 @@ static uint64_t monotonic_ns(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-static json_t *held_json(struct daemon *d, const struct audit_slot *slot)
+/* What a held call waits for. */
+static json_t *awaited_json(struct daemon *d, const struct audit_slot *slot)
 {
 	const struct tenant *by = tenants_by_number(&d->tenants, slot->tenant);
+
+	switch (slot->reason) {
+	case AUDIT_REASON_DEVICE:
+		return json_string("device memory");
+	case AUDIT_REASON_COMPUTE:
+		return json_string("its share of device time");
+	case AUDIT_REASON_PROBES:
+		return json_string("its launches to be probed");
+	default:
+		return by ? json_sprintf("memory.max of %s", by->spec.name) : json_string("its turn");
+	}
+}
+
+static json_t *held_json(struct daemon *d, const struct audit_slot *slot)
+{
 	uint64_t now = monotonic_ns();
 	json_t *o;
 
@@ -169,12 +185,7 @@ static json_t *held_json(struct daemon *d, const struct audit_slot *slot)
 	json_object_set_new(o, "gpu",
 			    slot->device < daemon_n_devices(d) ? json_integer(slot->device)
 							       : json_null());
-	json_object_set_new(o, "for",
-			    slot->reason == AUDIT_REASON_DEVICE ? json_string("device memory")
-			    : slot->reason == AUDIT_REASON_COMPUTE
-				    ? json_string("its share of device time")
-			    : by ? json_sprintf("memory.max of %s", by->spec.name)
-				 : json_string("its turn"));
+	json_object_set_new(o, "for", awaited_json(d, slot));
 	return o;
 }
 

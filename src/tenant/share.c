@@ -16,7 +16,7 @@
 #define FACTOR_MAX 64.0
 
 /* The sum of rates is a little above one: what a tenant cannot use at once would be lost to all. */
-#define WHOLE_DEVICE 1.005
+#define ALMOST_ALL 1.005
 
 uint32_t share_stretch(double rate)
 {
@@ -35,6 +35,15 @@ void share_correct(struct share *s, uint64_t now, double ns)
 		to = shift < 0 && to - least < (uint64_t)-shift ? least : to + (uint64_t)shift;
 	} while (!__atomic_compare_exchange_n(&s->due_ns, &due, to, false, __ATOMIC_RELAXED,
 					      __ATOMIC_RELAXED));
+}
+
+void share_hold(struct share *s, uint64_t until)
+{
+	__u64 due = __atomic_load_n(&s->due_ns, __ATOMIC_RELAXED);
+
+	while (due < until && !__atomic_compare_exchange_n(&s->due_ns, &due, until, false,
+							   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		continue;
 }
 
 void share_set_rate(struct share *s, uint64_t now, uint32_t stretch)
@@ -58,6 +67,18 @@ void share_meter_mark(struct share_meter *m, uint64_t now, uint64_t charged_ns)
 	m->raw_ns = charged_ns;
 	m->marks[at].time_ns = now;
 	m->marks[at].charged = m->charged;
+}
+
+void share_meter_begin(struct share_meter *m, uint64_t now, uint64_t charged_ns)
+{
+	share_meter_mark(m, now, charged_ns);
+	m->begun_at = m->ended_at = m->charged;
+	m->unmeasured = 0;
+}
+
+double share_meter_in_flight(const struct share_meter *m)
+{
+	return m->unmeasured + m->charged - m->ended_at;
 }
 
 /* Charged up to a moment: at least this much, and at most that much. */
@@ -142,7 +163,7 @@ struct share_finding share_meter_sample(struct share_meter *m, const struct shar
 	f.correction_ns = bounded - m->unmeasured;
 	m->unmeasured = bounded;
 	/* What is in flight costs the same as what has been measured. */
-	f.correction_ns += (m->unmeasured + m->charged - m->ended_at) * (f.factor - 1);
+	f.correction_ns += share_meter_in_flight(m) * (f.factor - 1);
 	charges_scale(m, f.factor);
 	return f;
 }
@@ -153,9 +174,9 @@ static double claim_demand(const struct share_claim *c)
 	return c->waits ? c->max : MIN(c->used * 1.1 + 0.01, c->max);
 }
 
-void share_divide(struct share_claim *claims, size_t n)
+void share_divide(struct share_claim *claims, size_t n, double whole)
 {
-	double left = WHOLE_DEVICE, weights = 0, all;
+	double left = whole * ALMOST_ALL, weights = 0, all;
 	bool again = true;
 
 	for (size_t i = 0; i < n; i++) {
@@ -174,7 +195,7 @@ void share_divide(struct share_claim *claims, size_t n)
 			if (c->ret_rate > 0 || demand > left * c->weight / weights)
 				continue;
 			/* Its part is there at once when it wants more. */
-			c->ret_rate = MIN(MAX(demand, c->weight / all), c->max);
+			c->ret_rate = MIN(MAX(demand, whole * c->weight / all), c->max);
 			left -= demand;
 			weights -= c->weight;
 			again = true;

@@ -29,7 +29,7 @@
 
 #define SHARE_BURST_NS	100000000ULL
 #define SHARE_ONE	65536U	/* `stretch` of the whole device */
-#define SHARE_FIRST_NS	25000000ULL	/* what the first launch of a process is taken to cost */
+#define SHARE_FIRST_NS	50000000ULL	/* what the first launch of a process is taken to cost */
 
 #define SHARE_INLINE static inline __attribute__((always_inline, unused))
 
@@ -87,6 +87,9 @@ uint32_t share_stretch(double rate);
 /** share_correct() - it has used @ns more than was charged; less, where negative */
 void share_correct(struct share *s, uint64_t now, double ns);
 
+/** share_hold() - no launch before @until */
+void share_hold(struct share *s, uint64_t until);
+
 /** share_set_rate() - from now on, with what it owes at the old one. @stretch: 0 for no limit */
 void share_set_rate(struct share *s, uint64_t now, uint32_t stretch);
 
@@ -119,6 +122,12 @@ struct share_meter {
 	double begun;
 	double ended;
 };
+
+/** share_meter_begin() - compare from here on, when nothing is in flight or as good as nothing */
+void share_meter_begin(struct share_meter *m, uint64_t now, uint64_t charged_ns);
+
+/** share_meter_in_flight() - what was charged and is not measured yet, as far as one can tell */
+double share_meter_in_flight(const struct share_meter *m);
 
 /** share_meter_mark() - note what has been charged in all up to now; several times a period */
 void share_meter_mark(struct share_meter *m, uint64_t now, uint64_t charged_ns);
@@ -172,11 +181,12 @@ struct share_claim {
 };
 
 /**
- * share_divide() - divide a device by weight among those who are at work
+ * share_divide() - divide a device, or a tenant's part of one, by weight among those who are at work
+ * @whole:	the part, 1 for all of a device
  *
  * Who uses less than its part leaves the rest to the others, and has its part back as soon as it asks.
  */
-void share_divide(struct share_claim *claims, size_t n);
+void share_divide(struct share_claim *claims, size_t n, double whole);
 
 #endif
 #endif

@@ -96,7 +96,7 @@ static void divide(struct model *m, uint64_t now)
 		claims[i] = (struct share_claim){ m->tenants[i].weight, m->tenants[i].max,
 						  (double)m->tenants[i].busy_ns / SAMPLE_NS,
 						  m->tenants[i].held, 0 };
-	share_divide(claims, m->n);
+	share_divide(claims, m->n, /* whole= */ 1);
 	for (size_t i = 0; i < m->n; i++) {
 		share_set_rate(&m->tenants[i].share, now, share_stretch(claims[i].ret_rate));
 		m->tenants[i].held = false;

@@ -91,6 +91,8 @@ int on_call(struct audit_regs *ctx)
 	t->process = at;
 	t->serial = PROCESS(at)->serial;
 	thread_note_call(t, ctx, bpf_get_attach_cookie(ctx));
+	if (!launch_gate(ctx, t))
+		return 0;
 	t->active = call_enter(ctx, t);
 	return 0;
 }
@@ -119,6 +121,9 @@ int on_launch(struct audit_regs *ctx)
 		return 0;
 	t->process = at;
 	t->serial = PROCESS(at)->serial;
+	/* The process has called exec: these probes are of what it was before. */
+	if (WORK(LAUNCH_WORK_OF_COOKIE(cookie))->serial != t->serial)
+		return 0;
 	thread_note_call(t, ctx, ROW_OF_COOKIE(cookie));
 	t->scratch[LAUNCH_WORK] = LAUNCH_WORK_OF_COOKIE(cookie);
 	launch_enter(ctx, t);

@@ -190,7 +190,7 @@ alone int hold_failed(struct thread *t, __u32 tenant)
 {
 	if (!t)
 		return CALL_IGNORE;
-	if (t->reason == AUDIT_REASON_COMPUTE)
+	if (t->reason >= AUDIT_REASON_COMPUTE)
 		return CALL_FORCED;
 	if (TENANT(tenant)->on_failure == AUDIT_FAILURE_KILL) {
 		event_send(AUDIT_EVENT_FAILED_KILL, t, tenant, AUDIT_REASON_NONE, 0);

@@ -56,6 +56,107 @@ static noinline int launch_identify(struct thread *t)
 	return 0;
 }
 
+/* --- before the first launch ------------------------------------------------------------------------ */
+
+/* Without one of these calls a process has nothing to launch, or nowhere to. */
+static inlined int row_precedes_launches(const struct row *row)
+{
+	return row->action == ROW_CONTEXT_CREATE || row->action == ROW_PRIMARY_RETAIN || row->action == ROW_SETTLE;
+}
+
+static noinline int process_is_paced(const struct audit_process *p)
+{
+	for (__u32 i = 0; i < LEDGER_DEPTH; i++)
+		if (i < p->chain.n && READ_ONCE(TENANT(p->chain.tenants[i])->paced))
+			return 1;
+	return 0;
+}
+
+static noinline int process_has_context(const struct audit_process *p)
+{
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
+		if (READ_ONCE(p->n_contexts[i]))
+			return 1;
+	return 0;
+}
+
+/* The call goes on; a slot in which it waited for this is of no further use. */
+static noinline int launch_gate_open(struct thread *t)
+{
+	int own = t->slot ? slot_own(t) : -1;
+
+	if (own >= 0 && SLOT(own)->reason == AUDIT_REASON_PROBES)
+		slot_drop(t);
+	return CALL_RUN;
+}
+
+/* Nobody comes to probe it. It is let be until somebody does. */
+static noinline int launch_gate_give_up(struct thread *t)
+{
+	struct audit_process *p = PROCESS(t->process);
+
+	WRITE_ONCE(p->probed, my_generation);
+	t->size = 0;
+	event_send(AUDIT_EVENT_UNPACED, t, p->chain.tenants[0], AUDIT_REASON_PROBES, 0);
+	return launch_gate_open(t);
+}
+
+/** launch_gate_wait() - the process is to be held until its launches are probed. Return: enum verdict */
+alone int launch_gate_wait(struct thread *t)
+{
+	struct audit_process *p;
+	struct audit_slot *slot;
+	int own;
+
+	if (!t)
+		return CALL_RUN;
+	p = PROCESS(t->process);
+	t->reason = AUDIT_REASON_PROBES;
+	t->refused_by = p->chain.tenants[0];
+	if (ROW_AT(t->row)->action != ROW_SETTLE && !process_has_context(p))
+		p->whole = 1;
+	own = slot_own(t);
+	if (own < 0)
+		own = slot_claim(t, p->chain.tenants[0]);
+	if (own < 0)
+		return launch_gate_give_up(t);
+	slot = SLOT(own);
+	if (!slot->deadline_ns)
+		slot->deadline_ns = slot->begin_ns + READ_ONCE(control.failure_wait_ns);
+	if (bpf_ktime_get_ns() >= slot->deadline_ns)
+		return launch_gate_give_up(t);
+	slot_fill(slot, t, AUDIT_ASK_HOLD);
+	return CALL_WAIT;
+}
+
+/**
+ * launch_gate() - hold a process at its first context until its launches are probed
+ *
+ * What it queued before could not be held any more, and it could queue seconds of work. A child of a fork
+ * makes a context of its own, as the driver's do not outlive a fork, so it comes by here, too.
+ *
+ * Return: whether the call may go on.
+ */
+static noinline int launch_gate(struct audit_regs *ctx, struct thread *t)
+{
+	struct audit_process *p = PROCESS(t->process);
+
+	if (!row_precedes_launches(ROW_AT(t->row)))
+		return 1;
+	if (READ_ONCE(p->probed) == my_generation || !process_is_paced(p)) {
+		launch_gate_open(t);
+		return 1;
+	}
+	if (launch_gate_wait(t) == CALL_RUN)
+		return 1;
+	if (slot_hand_over(ctx, t) != CALL_FORCED)
+		return 0;
+	launch_gate_give_up(t);
+	return 1;
+}
+
+/* --- launches --------------------------------------------------------------------------------------- */
+
 /* Its place in the table of the process; a full neighbourhood shares one. */
 static noinline int launch_find(struct audit_work *work, __u64 key, __u32 device)
 {

@@ -83,6 +83,8 @@ alone int process_init(__u32 process, struct thread *t)
 	p->bindings = READ_ONCE(control.bindings);
 	p->cgroup = bpf_get_current_cgroup_id();
 	p->moving = 0;
+	p->probed = 0;
+	p->whole = 0;
 	for (int i = 0; i < LEDGER_DEVICES; i++) {
 		p->use[i] = 0;
 		p->overhead[i] = 0;

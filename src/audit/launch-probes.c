@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Probes on the launches of single processes, as pinned links.
+ *
+ * A process is probed before its first context where a tenant around it is paced (the programs hold it
+ * there until its record says so), else when a limit is set, and at the latest 100 ms after that. Probes are
+ * by process, so that nobody else who uses the same libcuda pays for them; a child of a fork is a process of
+ * its own here.
+ *
+ * Taking probes off takes the kernel long, a tenth of a second for each where it has no links of many
+ * probes. That is done by a thread which knows nothing but the descriptors.
+ */
+#include <errno.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "launch.h"
+#include "audit.skel.h"
+
+#define KEEP_NS	       10000000000ULL /* probes stay so long after their need */
+#define UPROBE_PMU     "/sys/bus/event_source/devices/uprobe/type"
+#define UNSURE	       1.0 /* see launch_kind.doubt: nothing is known of a kind that is new */
+
+/* --- links ------------------------------------------------------------------------------------------- */
+
+static int uprobe_pmu(uint32_t *ret)
+{
+	_cleanup_fclose_ FILE *f = fopen(UPROBE_PMU, "re");
+
+	if (!f)
+		return -errno;
+	return fscanf(f, "%u", ret) == 1 ? 0 : -EINVAL;
+}
+
+/* One probe in one process, where the kernel has no links of many. The link keeps the event. */
+static int link_one(int prog_fd, const struct probes *probes, size_t i)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.config1 = (uintptr_t)probes->path,
+					.config2 = probes->offsets[i] };
+	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = probes->cookies[i]);
+	_cleanup_close_ int event = -1;
+	int fd, r = uprobe_pmu(&attr.type);
+
+	if (r < 0)
+		return r;
+	event = syscall(SYS_perf_event_open, &attr, probes->pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (event < 0)
+		return -errno;
+	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &options);
+	if (fd >= 0 && ioctl(event, PERF_EVENT_IOC_ENABLE, 0)) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+static int links_make(struct engine *engine, struct launch_link *link, const struct probes *probes)
+{
+	int prog_fd = bpf_program__fd(engine->programs->progs.on_launch);
+	size_t n = engine->many_probes ? 1 : probes->n;
+
+	link->fds = calloc(n, sizeof(*link->fds));
+	if (!link->fds)
+		return -ENOMEM;
+	while (link->n_fds < n) {
+		int fd = engine->many_probes ? link_uprobes(prog_fd, probes) :
+					       link_one(prog_fd, probes, link->n_fds);
+
+		if (fd < 0)
+			return fd;
+		link->fds[link->n_fds++] = fd;
+	}
+	return 0;
+}
+
+static void pin_path(const struct engine *engine, const struct probed *p, const struct launch_link *link, size_t i,
+		     char *ret, size_t size)
+{
+	snprintf(ret, size, "%s/launch-%d-%u-%u-%u-%lu-%zu-%s", engine->links_dir, p->pid, p->serial,
+		 major(link->dev), minor(link->dev), (unsigned long)link->ino, i, engine->generation_name);
+}
+
+static int links_pin(struct engine *engine, const struct probed *p, const struct launch_link *link)
+{
+	char path[PATH_MAX + 96];
+
+	for (size_t i = 0; i < link->n_fds; i++) {
+		pin_path(engine, p, link, i, path, sizeof(path));
+		unlink(path);
+		if (bpf_obj_pin(link->fds[i], path))
+			return -errno;
+	}
+	return 0;
+}
+
+static void links_unpin(struct engine *engine, const struct probed *p, const struct launch_link *link)
+{
+	char path[PATH_MAX + 96];
+
+	for (size_t i = 0; i < link->n_fds; i++) {
+		pin_path(engine, p, link, i, path, sizeof(path));
+		unlink(path);
+	}
+}
+
+static void *links_close(void *userdata)
+{
+	struct launch_link *link = userdata;
+
+	for (size_t i = 0; i < link->n_fds; i++)
+		close(link->fds[i]);
+	free(link->fds);
+	free(link);
+	return NULL;
+}
+
+/* Close the descriptors elsewhere, as that may be the end of the probes. */
+static void links_let_go(const struct launch_link *link)
+{
+	struct launch_link *copy = malloc(sizeof(*copy));
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	if (!copy)
+		return;
+	*copy = *link;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attr, links_close, copy);
+	pthread_attr_destroy(&attr);
+	if (r)
+		links_close(copy);
+}
+
+/* --- processes --------------------------------------------------------------------------------------- */
+
+static int probed_link(struct engine *engine, struct probed *p, const struct library *l)
+{
+	struct launch_link *link = &p->links[p->n_links];
+	_cleanup_free_ uint64_t *offsets = calloc(l->n_launches, sizeof(*offsets));
+	_cleanup_free_ uint64_t *cookies = calloc(l->n_launches, sizeof(*cookies));
+	char path[32];
+	struct probes probes = { .path = path,
+				 .offsets = offsets,
+				 .cookies = cookies,
+				 .n = l->n_launches,
+				 .pid = p->pid };
+	int r;
+
+	if (!offsets || !cookies)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->n_launches; i++) {
+		offsets[i] = l->launches[i].offset;
+		cookies[i] = LAUNCH_COOKIE(l->launches[i].row, p->work);
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", l->fd);
+	*link = (struct launch_link){ .dev = l->public.dev, .ino = l->public.ino };
+	p->n_links++;
+	r = links_make(engine, link, &probes);
+	return r < 0 ? r : links_pin(engine, p, link);
+}
+
+static bool probed_has(const struct probed *p, const struct library *l)
+{
+	for (size_t i = 0; i < p->n_links; i++)
+		if (p->links[i].dev == l->public.dev && p->links[i].ino == l->public.ino)
+			return true;
+	return false;
+}
+
+/* By number alone: some file systems show another device in maps than stat() tells. */
+static bool process_maps(pid_t pid, ino_t ino)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_free_ char *line = NULL;
+	unsigned long mapped;
+	char path[32];
+	size_t cap = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	while (f && getline(&line, &cap, f) > 0)
+		if (sscanf(line, "%*s %*s %*s %*s %lu", &mapped) == 1 && mapped == ino)
+			return true;
+	return false;
+}
+
+static int probed_attach(struct engine *engine, struct probed *p)
+{
+	int r = 0;
+
+	for (const struct library *l = engine->libraries; l && r == 0; l = l->next)
+		if (l->n_launches && p->n_links < LAUNCH_LINKS_MAX && !probed_has(p, l) &&
+		    process_maps(p->pid, l->public.ino))
+			r = probed_link(engine, p, l);
+	return r;
+}
+
+static void probed_free(struct engine *engine, struct probed *p, bool unpin)
+{
+	for (size_t i = 0; i < p->n_links; i++) {
+		if (unpin)
+			links_unpin(engine, p, &p->links[i]);
+		links_let_go(&p->links[i]);
+	}
+	if (unpin)
+		memset(&engine->state->works[p->work], 0, sizeof(engine->state->works[p->work]));
+	free(p);
+}
+
+/*
+ * A record of launches: what an engine before has left of this process, or a free one.
+ * @ret_found:	it was left, so all that was launched since is in it
+ */
+static int work_claim(struct audit_state *state, const struct audit_process *process, bool *ret_found)
+{
+	uint32_t tgid = audit_process_tgid(process);
+	int at = -1;
+
+	for (int i = AUDIT_WORKS - 1; i >= 0; i--) {
+		*ret_found = state->works[i].tgid == tgid && state->works[i].serial == process->serial;
+		if (*ret_found)
+			return i;
+		if (!state->works[i].tgid)
+			at = i;
+	}
+	if (at < 0)
+		return -ENOSPC;
+	memset(&state->works[at], 0, sizeof(state->works[at]));
+	for (size_t i = 0; i < LEDGER_DEVICES; i++)
+		state->works[at].guess_ns[i] = SHARE_FIRST_NS;
+	state->works[at].tgid = tgid;
+	state->works[at].serial = process->serial;
+	return at;
+}
+
+struct probed *probed_find(const struct engine *engine, pid_t pid, uint32_t serial)
+{
+	for (struct probed *p = engine->launches->first; p; p = p->next)
+		if (p->pid == pid && p->serial == serial)
+			return p;
+	return NULL;
+}
+
+static int probed_new(struct engine *engine, const struct audit_process *process, struct probed **ret)
+{
+	bool found;
+	int work = work_claim(engine->state, process, &found);
+	struct probed *p;
+
+	if (work < 0)
+		return work;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->pid = audit_process_tgid(process);
+	p->serial = process->serial;
+	p->work = work;
+	p->since_ns = launch_now_ns();
+	for (size_t i = 0; i < LEDGER_DEVICES; i++) {
+		share_meter_begin(&p->meters[i], p->since_ns, engine->state->works[work].charged_ns[i]);
+		p->started[i] = process->whole || found;
+	}
+	for (size_t i = 0; i < AUDIT_KERNELS; i++)
+		p->kinds[i] = (struct launch_kind){ engine->state->works[work].kernels[i].n_launches, UNSURE };
+	p->next = engine->launches->first;
+	engine->launches->first = p;
+	*ret = p;
+	return 0;
+}
+
+static bool needs_probes(const struct engine *engine, const struct ledger_chain *chain)
+{
+	for (uint32_t i = 0; i < chain->n && i < LEDGER_DEPTH; i++) {
+		if (engine->state->tenants[chain->tenants[i]].paced)
+			return true;
+		for (unsigned device = 0; device < engine->state->control.n_devices; device++)
+			if (share_of(engine, chain->tenants[i], device)->stretch)
+				return true;
+	}
+	return false;
+}
+
+/* There is no record to be had for its launches: it does not wait for one. */
+static void process_let_be(struct engine *engine, struct audit_process *process)
+{
+	struct audit_event event = { .kind = AUDIT_EVENT_UNPACED,
+				     .tgid = audit_process_tgid(process),
+				     .tenant = process->chain.tenants[0],
+				     .reason = AUDIT_REASON_PROBES,
+				     .time_ns = launch_now_ns() };
+
+	if (process->probed == engine->generation)
+		return;
+	process->probed = engine->generation;
+	if (engine->on_event)
+		engine->on_event(&event, "", engine->userdata);
+}
+
+/* A process that has just ended cannot be probed any more; the next scan forgets it. */
+static void process_probe(struct engine *engine, struct audit_process *process)
+{
+	struct probed *p = probed_find(engine, audit_process_tgid(process), process->serial);
+
+	if (!p && probed_new(engine, process, &p) < 0) {
+		process_let_be(engine, process);
+		return;
+	}
+	p->needed_ns = launch_now_ns();
+	if (probed_attach(engine, p) == 0)
+		__atomic_store_n(&process->probed, engine->generation, __ATOMIC_RELEASE);
+}
+
+void probes_scan(struct engine *engine)
+{
+	for (size_t i = 0; i < AUDIT_PROCESSES; i++) {
+		struct audit_process *process = &engine->state->processes[i];
+
+		if (audit_process_tgid(process) && needs_probes(engine, &process->chain))
+			process_probe(engine, process);
+	}
+}
+
+struct audit_process *probed_process(const struct engine *engine, const struct probed *p)
+{
+	struct audit_process *process = process_find(engine->state, p->pid);
+
+	return process && process->serial == p->serial ? process : NULL;
+}
+
+void launches_meet(struct engine *engine, pid_t pid)
+{
+	struct audit_process *process = process_find(engine->state, pid);
+
+	if (process && needs_probes(engine, &process->chain))
+		process_probe(engine, process);
+}
+
+void probes_sweep(struct engine *engine, uint64_t now)
+{
+	for (struct probed **at = &engine->launches->first; *at;) {
+		struct audit_process *process = probed_process(engine, *at);
+		struct probed *p = *at;
+
+		if (process && now < p->needed_ns + KEEP_NS) {
+			at = &p->next;
+			continue;
+		}
+		if (process)
+			process->probed = process->whole = 0;
+		*at = p->next;
+		probed_free(engine, p, /* unpin= */ true);
+	}
+}
+
+/* --- life -------------------------------------------------------------------------------------------- */
+
+struct launches *launches_new(void)
+{
+	return calloc(1, sizeof(struct launches));
+}
+
+void launches_free(struct launches *launches)
+{
+	while (launches && launches->first) {
+		struct probed *p = launches->first;
+
+		launches->first = p->next;
+		probed_free(NULL, p, /* unpin= */ false);
+	}
+	free(launches);
+}
+
+void launches_detach(struct engine *engine)
+{
+	while (engine->launches->first) {
+		struct probed *p = engine->launches->first;
+
+		engine->launches->first = p->next;
+		probed_free(engine, p, /* unpin= */ true);
+	}
+}
+
+void launches_take_over(struct engine *engine)
+{
+	probes_scan(engine);
+}

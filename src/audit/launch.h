@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files about launches share: launch-probes.c (who is probed), launch-cost.c (what launches
+ * take), launch.c (who gets which part of a device).
+ */
+#ifndef AUDIT_LAUNCH_H
+#define AUDIT_LAUNCH_H
+
+#include <time.h>
+
+#include "priv.h"
+
+#define LAUNCH_LINKS_MAX 8 /* copies of libcuda that are probed in one process */
+
+/**
+ * struct launch_link - the probes in one copy of libcuda
+ * @fds:	one link; where the kernel has no links of many probes, one for each call
+ */
+struct launch_link {
+	dev_t dev;
+	ino_t ino;
+	int *fds;
+	size_t n_fds;
+};
+
+/**
+ * struct launch_kind - what is known of one kind of launch of a process
+ * @n_before:	launches when costs last changed
+ * @doubt:	how far its cost may be off, in parts of it
+ */
+struct launch_kind {
+	uint64_t n_before;
+	double doubt;
+};
+
+/**
+ * struct probed - a process whose launches are probed
+ * @work:	number of its record of launches
+ * @needed_ns:	when a limit last wanted it
+ * @since_ns:	since when it has been probed
+ * @started:	per device: its meter compares what was charged with what is measured
+ * @sampled_ns:	per device: end of the last period
+ */
+struct probed {
+	pid_t pid;
+	uint32_t serial;
+	uint32_t work;
+	uint64_t needed_ns;
+	struct launch_link links[LAUNCH_LINKS_MAX];
+	size_t n_links;
+	uint64_t since_ns;
+	struct share_meter meters[LEDGER_DEVICES];
+	bool started[LEDGER_DEVICES];
+	uint64_t sampled_ns[LEDGER_DEVICES];
+	struct launch_kind kinds[AUDIT_KERNELS];
+	struct probed *next;
+};
+
+/**
+ * struct worker - a tenant on a device, lately
+ * @active_ns:	when it was last seen at work
+ * @used:	part of the device that it had in the last period
+ * @n_throttled:	share.n_throttled when that was last looked at
+ */
+struct worker {
+	uint64_t active_ns;
+	double used;
+	uint64_t n_throttled;
+};
+
+struct launches {
+	struct probed *first;
+	uint64_t scanned_ns;
+	bool any_limit;
+	struct worker workers[LEDGER_TENANTS][LEDGER_DEVICES];
+};
+
+static inline uint64_t launch_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static inline struct share *share_of(const struct engine *engine, uint32_t tenant, unsigned device)
+{
+	return &engine->state->shares[ledger_index(tenant, device)];
+}
+
+/** probed_find() - the process with this id and serial, NULL if its launches are not probed */
+struct probed *probed_find(const struct engine *engine, pid_t pid, uint32_t serial);
+/** probed_process() - its record, NULL when it is gone */
+struct audit_process *probed_process(const struct engine *engine, const struct probed *p);
+/** probes_scan() - probe the processes that need it by now */
+void probes_scan(struct engine *engine);
+/** probes_sweep() - let go of those that are gone, or have not needed it for a while */
+void probes_sweep(struct engine *engine, uint64_t now);
+
+/** costs_change() - what was launched since costs last changed took @factor times what was expected */
+void costs_change(struct engine *engine, struct probed *p, unsigned device, double factor);
+
+#endif
