@@ -13,6 +13,7 @@
 #include "softgpu/cuda/event.h"
 #include "softgpu/cuda/graph-exec.h"
 #include "softgpu/cuda/graph-mem.h"
+#include "softgpu/cuda/launch.h"
 #include "softgpu/cuda/stream-queue.h"
 #include "softgpu/engine/engine.h"
 
@@ -87,11 +88,22 @@ static CUresult step_run(const struct graph_step *step, struct event_point *poin
 	}
 }
 
+/* What a step runs at: its node's priority if the graph was instantiated so, else the stream's. */
+static int step_priority(const struct graph_exec *exec, const struct graph_step *step,
+			 int of_stream)
+{
+	if (!(exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) ||
+	    step->type != CU_GRAPH_NODE_TYPE_KERNEL)
+		return of_stream;
+	return ((const struct kernel_work *)step->work)->priority;
+}
+
 static CUresult graph_run(struct context *ctx, void *params)
 {
 	const struct graph_launch *launch = params;
 	struct stream_moment *moment = stream_moment();
 	bool more = moment->more;
+	int priority = moment->priority;
 	CUresult r = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&launch->exec->turn);
@@ -104,6 +116,7 @@ static CUresult graph_run(struct context *ctx, void *params)
 			break;
 		moment->end_ns = 0;
 		moment->more = more || i + 1 < launch->plan->n_steps;
+		moment->priority = step_priority(launch->exec, step, priority);
 		r = step_run(step, launch->points[i], ctx, moment);
 		moment_advance(moment);
 	}

@@ -112,8 +112,10 @@ static CUresult kernel_to_work(const struct graph_node *node, const CUgraphNodeP
 {
 	struct kernel_args args = kernel_args_of(params);
 
-	if (node->attributes)
+	if (node->attributes) {
 		args.cooperative = node->attributes[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative;
+		args.priority = node->attributes[CU_LAUNCH_ATTRIBUTE_PRIORITY].priority;
+	}
 	return kernel_work_init(work, NULL, &args);
 }
 
@@ -409,14 +411,15 @@ const struct node_class *node_class_find(CUgraphNodeType type)
 	return &node_classes[type];
 }
 
-static CUresult keep_cooperative(struct graph_node *node, const struct kernel_work *work)
+static CUresult keep_attributes(struct graph_node *node, const struct kernel_work *work)
 {
-	if (!work->cooperative)
+	if (!work->cooperative && !work->priority)
 		return CUDA_SUCCESS;
 	node->attributes = calloc(NODE_ATTRIBUTES_N, sizeof(*node->attributes));
 	if (!node->attributes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	node->attributes[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative = 1;
+	node->attributes[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative = work->cooperative;
+	node->attributes[CU_LAUNCH_ATTRIBUTE_PRIORITY].priority = work->priority;
 	return CUDA_SUCCESS;
 }
 
@@ -435,7 +438,7 @@ CUresult node_new_of_work(struct graph *graph, const CUgraphNode *after,
 	class->from_work(work, &params, &scratch);
 	r = node_new(graph, after, data, n_after, &params, &node);
 	if (r == CUDA_SUCCESS && params.type == CU_GRAPH_NODE_TYPE_KERNEL) {
-		r = keep_cooperative(node, work);
+		r = keep_attributes(node, work);
 		if (r != CUDA_SUCCESS)
 			node_free(node);
 	}

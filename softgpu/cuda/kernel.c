@@ -100,10 +100,12 @@ static int running_step(void *arg, uint64_t budget_ns, uint64_t *ret_used_ns, bo
 	return 0;
 }
 
-static CUresult device_time(struct context *ctx, struct engine_job *job)
+static CUresult device_time(struct context *ctx, struct engine_job *job,
+			    const struct kernel_work *work)
 {
 	struct stream_moment *moment = stream_moment();
 
+	job->priority = work->has_priority ? work->priority : moment->priority;
 	job->ready_ns = moment->ready_ns;
 	job->more = moment->more;
 	if (engine_run(ctx->client, job) != 0)
@@ -112,11 +114,12 @@ static CUresult device_time(struct context *ctx, struct engine_job *job)
 	return CUDA_SUCCESS;
 }
 
-static CUresult run_timed(struct context *ctx, uint64_t duration_ns)
+static CUresult run_timed(struct context *ctx, const struct kernel_work *work,
+			  uint64_t duration_ns)
 {
 	struct engine_job job = { .duration_ns = duration_ns };
 
-	return device_time(ctx, &job);
+	return device_time(ctx, &job, work);
 }
 
 /* Executes outside of device time, which has been had. */
@@ -133,7 +136,7 @@ static CUresult run_executed(struct context *ctx, struct running *running)
 {
 	struct engine_job job = { .step = running_step, .arg = running };
 
-	return device_time(ctx, &job);
+	return device_time(ctx, &job, running->work);
 }
 
 static CUresult running_begin(struct running *running, struct context *ctx,
@@ -176,14 +179,14 @@ static CUresult kernel_run(struct context *ctx, void *params)
 	if (strncmp(work->function->kernel->name, TIMED_PREFIX, strlen(TIMED_PREFIX)) == 0 &&
 	    work->function->kernel->param_bytes >= sizeof(timed_ns)) {
 		memcpy(&timed_ns, work->params, sizeof(timed_ns));
-		return run_timed(ctx, timed_ns);
+		return run_timed(ctx, work, timed_ns);
 	}
 
 	r = running_begin(&running, ctx, work);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (driver.config.kernel_ns_given) {
-		r = run_timed(ctx, driver.config.kernel_ns);
+		r = run_timed(ctx, work, driver.config.kernel_ns);
 		if (r == CUDA_SUCCESS)
 			run_for_results(&running);
 	} else {

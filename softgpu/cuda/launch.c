@@ -131,6 +131,8 @@ CUresult kernel_work_init(struct kernel_work *work, struct context *ctx,
 	memcpy(work->block, args->block, sizeof(work->block));
 	work->shared_bytes = args->shared_bytes;
 	work->cooperative = args->cooperative;
+	work->has_priority = args->has_priority;
+	work->priority = args->priority;
 	work->params = work->space;
 	r = gather(work, args);
 	if (r != CUDA_SUCCESS && work->params != work->space)
@@ -152,6 +154,8 @@ static CUresult launch_in(struct stream *stream, const struct kernel_args *args)
 
 	if (r != CUDA_SUCCESS)
 		return r;
+	if (!work.has_priority)
+		work.priority = stream_priority(stream);
 	r = stream_submit(stream, &work_kernel, &work);
 	kernel_work_done(&work);
 	return r;
@@ -205,7 +209,8 @@ CALL_TWINS(cuLaunchCooperativeKernel, _ptsz,
 
 /* What the attributes of a launch ask for. */
 struct launch_wishes {
-	bool cooperative;
+	bool cooperative, has_priority;
+	int priority;
 	CUevent after; /* to record once the kernel is there or done: here that is the same */
 };
 
@@ -214,6 +219,10 @@ static CUresult read_attribute(const CUlaunchAttribute *attribute, struct launch
 	switch (attribute->id) {
 	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
 		wishes->cooperative = attribute->value.cooperative;
+		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+		wishes->has_priority = true;
+		wishes->priority = attribute->value.priority;
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
 		/* Blocks of a cluster reach into each other's shared memory; these do not. */
@@ -270,6 +279,8 @@ CALL_TWINS(cuLaunchKernelEx, _ptsz,
 		.block = { config->blockDimX, config->blockDimY, config->blockDimZ },
 		.shared_bytes = config->sharedMemBytes,
 		.cooperative = wishes.cooperative,
+		.has_priority = wishes.has_priority,
+		.priority = wishes.priority,
 		.params = params,
 		.extra = extra,
 	};

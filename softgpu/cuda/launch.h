@@ -14,6 +14,7 @@
  * struct kernel_work - parameters of work_kernel
  * @function:	with a reference to its module, once it has been copied
  * @handle:	as the program gave it
+ * @priority:	what a graph's node keeps; of this launch alone if @has_priority
  * @params:	function->kernel->param_bytes long: @space, or allocated
  */
 struct kernel_work {
@@ -21,7 +22,8 @@ struct kernel_work {
 	CUfunction handle;
 	unsigned int grid[3], block[3];
 	unsigned int shared_bytes;
-	bool cooperative;
+	bool cooperative, has_priority;
+	int priority;
 	unsigned char *params;
 	_Alignas(16) unsigned char space[KERNEL_PARAM_SPACE];
 };
@@ -35,7 +37,8 @@ struct kernel_args {
 	CUfunction handle;
 	unsigned int grid[3], block[3];
 	unsigned int shared_bytes;
-	bool cooperative;
+	bool cooperative, has_priority;
+	int priority;
 	void **params, **extra;
 };
 

@@ -36,6 +36,11 @@ struct context *stream_context(const struct stream *stream)
 	return stream->set->ctx;
 }
 
+int stream_priority(const struct stream *stream)
+{
+	return stream->priority;
+}
+
 bool stream_cancelled(const struct context *ctx)
 {
 	return context_error(ctx) != CUDA_SUCCESS ||
@@ -263,6 +268,7 @@ static void stream_run_first(struct stream *stream)
 	moment.ready_ns = later_of(op->submitted_ns, fences_wait(&op->after));
 	moment.ready_ns = later_of(moment.ready_ns, stream->end_ns);
 	moment.more = op->next;
+	moment.priority = stream->priority;
 
 	stream->first = op->next;
 	if (!stream->first)
@@ -459,7 +465,8 @@ static CUresult stream_run_here(struct stream *stream, const struct work_class *
 	stream->submitted++;
 	stream->running = true;
 	fences_wait(&fences);
-	moment = (struct stream_moment){ .ready_ns = engine_now_ns() };
+	moment = (struct stream_moment){ .ready_ns = engine_now_ns(),
+					 .priority = stream->priority };
 	pthread_mutex_unlock(&stream->set->lock);
 	r = work_do(stream->set->ctx, class, copy);
 	pthread_mutex_lock(&stream->set->lock);

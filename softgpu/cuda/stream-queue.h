@@ -107,6 +107,7 @@ CUresult stream_put(struct stream *stream, const struct work_class *class, const
  * struct stream_moment - the place in device time of the work that this thread runs
  * @ready_ns:	when it could begin at the earliest
  * @more:	more work of the stream is queued
+ * @priority:	of the stream, or of a graph's node
  * @end_ns:	when it ended; the work sets it if it had device time of its own (a kernel, an
  *		event), else the end is when it returns. A thread that wakes up late thus does not
  *		make what it ran look late.
@@ -114,6 +115,7 @@ CUresult stream_put(struct stream *stream, const struct work_class *class, const
 struct stream_moment {
 	uint64_t ready_ns;
 	bool more;
+	int priority;
 	uint64_t end_ns;
 };
 

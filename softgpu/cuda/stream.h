@@ -68,6 +68,9 @@ CUresult stream_find(CUstream handle, enum stream_default dflt, struct stream **
 
 struct context *stream_context(const struct stream *stream);
 
+/** stream_priority() - 0, or less for what is more urgent */
+int stream_priority(const struct stream *stream);
+
 /**
  * stream_submit() - queue work and return at once
  *

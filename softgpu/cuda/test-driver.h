@@ -77,6 +77,9 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *ret, CUfunction functi
 						     size_t shared_bytes);
 
 CUresult cuStreamCreate(CUstream *ret, unsigned int flags);
+CUresult cuStreamCreateWithPriority(CUstream *ret, unsigned int flags, int priority);
+CUresult cuStreamGetPriority(CUstream stream, int *ret);
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest);
 CUresult cuStreamDestroy_v2(CUstream stream);
 CUresult cuStreamQuery(CUstream stream);
 CUresult cuStreamSynchronize(CUstream stream);

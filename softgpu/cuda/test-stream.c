@@ -119,6 +119,39 @@ static void test_events(CUstream a, CUstream b)
 	expect(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(event, a), "recording a destroyed event");
 }
 
+/* While one kernel has the device, one of each of two streams waits for it. */
+static void test_priorities(void)
+{
+	CUstream first, low, high, odd;
+	CUevent low_end, high_end;
+	int least, greatest, priority;
+	float ms = 0;
+
+	NEED(cuCtxGetStreamPriorityRange(&least, &greatest));
+	check(least == 0 && greatest < 0, "there are priorities");
+	NEED(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+	NEED(cuStreamCreateWithPriority(&low, CU_STREAM_NON_BLOCKING, least));
+	NEED(cuStreamCreateWithPriority(&high, CU_STREAM_NON_BLOCKING, greatest));
+	NEED(cuStreamCreateWithPriority(&odd, 0, -77));
+	NEED(cuStreamGetPriority(odd, &priority));
+	check(priority == greatest, "one beyond the range becomes the nearest");
+	NEED(cuEventCreate(&low_end, 0));
+	NEED(cuEventCreate(&high_end, 0));
+	launch_timed(500000000, first);
+	launch_timed(1000000, low);
+	NEED(cuEventRecord(low_end, low));
+	usleep(20000); /* it waits for the device by then */
+	launch_timed(1000000, high);
+	NEED(cuEventRecord(high_end, high));
+	NEED(cuCtxSynchronize());
+	NEED(cuEventElapsedTime(&ms, high_end, low_end));
+	check(ms > 0, "a more urgent kernel overtakes one that waits");
+	NEED(cuStreamDestroy_v2(first));
+	NEED(cuStreamDestroy_v2(low));
+	NEED(cuStreamDestroy_v2(high));
+	NEED(cuStreamDestroy_v2(odd));
+}
+
 static CUresult seen_status, seen_refusal;
 static int n_called;
 
@@ -352,6 +385,7 @@ int main(int argc, char **argv)
 
 	test_order(a, b, free_one);
 	test_events(a, b);
+	test_priorities();
 	test_functions(a);
 	test_memory_operations(a);
 	test_per_thread(ctx, a);

@@ -5,6 +5,7 @@
 #include "softgpu/engine/engine.h"
 
 #include "softgpu/engine/line.h"
+#include "softgpu/engine/queue.h"
 #include "softgpu/state/internal.h"
 #include "softgpu/util/futex.h"
 
@@ -18,8 +19,10 @@
 /* Jobs for which a turn is not kept, after one was kept for nothing. */
 #define KEEP_PAUSE 16
 
+/* For so long a job that has not begun lets more urgent ones of its context go first. */
+#define HOLD_NS 100000000
+
 /*
- * @n_tickets, @serving:	jobs get their device time in the order in which they asked
  * @keep_pause:	jobs until a turn is kept again; with the job that is being served
  * @aborted:	1 once nothing runs any more
  */
@@ -28,8 +31,7 @@ struct engine_client {
 	struct state_file *file;
 	struct state_slot *slot;
 	int index;
-	_Atomic uint32_t n_tickets;
-	_Atomic uint32_t serving;
+	struct queue queue;
 	unsigned keep_pause;
 	_Atomic uint32_t aborted;
 };
@@ -62,6 +64,7 @@ int engine_client_new(struct state *state, unsigned dev, struct engine_client **
 		free(client);
 		return STATE_E_BUSY;
 	}
+	queue_init(&client->queue);
 	*ret = client;
 	return 0;
 }
@@ -72,6 +75,7 @@ void engine_client_free(struct engine_client *client)
 		return;
 	if (!state_is_forked(client->state))
 		line_leave(client->file, client->slot, client->index);
+	queue_done(&client->queue);
 	free(client);
 }
 
@@ -79,6 +83,7 @@ void engine_client_abort(struct engine_client *client)
 {
 	atomic_store(&client->aborted, 1);
 	futex_wake_all(&client->aborted);
+	queue_close(&client->queue);
 }
 
 /* Timers of a thread may be 50 us late by default: ours tell the device's time. */
@@ -123,39 +128,22 @@ static int position_wait(struct engine_client *client, uint64_t position, uint64
 	return 0;
 }
 
-static uint32_t ticket_wait(struct engine_client *client)
+/* @ns of device time for a job, from its @ret_end_ns on. */
+static int time_take(struct engine_client *client, struct engine_job *job, uint64_t ns, bool more)
 {
-	uint32_t ticket = atomic_fetch_add(&client->n_tickets, 1), serving;
-
-	while ((serving = atomic_load(&client->serving)) != ticket)
-		futex_wait(&client->serving, serving, NULL);
-	return ticket;
-}
-
-static void ticket_end(struct engine_client *client, uint32_t ticket)
-{
-	atomic_store(&client->serving, ticket + 1);
-	/* Only if somebody has a ticket: a system call is longer than an empty kernel. */
-	if (atomic_load(&client->n_tickets) != ticket + 1)
-		futex_wake_all(&client->serving);
-}
-
-static int time_take(struct engine_client *client, uint64_t ns, uint64_t ready_ns, bool more,
-		     uint64_t *ret_end_ns)
-{
-	uint32_t ticket = ticket_wait(client);
 	uint64_t position;
 	bool lost;
 	int r;
 
+	queue_take(&client->queue, queue_level(job->priority));
 	if (client->keep_pause > 0)
 		client->keep_pause--;
-	position = line_ask(client->file, client->index, ns, ready_ns,
+	position = line_ask(client->file, client->index, ns, job->ret_end_ns,
 			    more && client->keep_pause == 0, &lost);
 	if (lost)
 		client->keep_pause = KEEP_PAUSE;
-	r = position_wait(client, position, ret_end_ns);
-	ticket_end(client, ticket);
+	r = position_wait(client, position, &job->ret_end_ns);
+	queue_give(&client->queue);
 	return r;
 }
 
@@ -169,11 +157,21 @@ static int steps_run(struct engine_client *client, struct engine_job *job)
 		used = 0;
 		r = job->step(job->arg, slice, &used, &done);
 		if (r == 0 && used > 0)
-			r = time_take(client, used, job->ret_end_ns, /* more= */ false,
-				      &job->ret_end_ns);
+			r = time_take(client, job, used, /* more= */ false);
 		if (r == 0 && !done && atomic_load(&client->aborted))
 			r = ENGINE_E_ABORTED;
 	}
+	return r;
+}
+
+static int executed_run(struct engine_client *client, struct engine_job *job)
+{
+	unsigned level = queue_level(job->priority);
+	int r;
+
+	queue_begin(&client->queue, level, HOLD_NS);
+	r = steps_run(client, job);
+	queue_end(&client->queue, level);
 	return r;
 }
 
@@ -186,8 +184,8 @@ int engine_run(struct engine_client *client, struct engine_job *job)
 	timers_sharpen();
 	job->ret_end_ns = job->ready_ns && job->ready_ns < now ? job->ready_ns : now;
 	if (job->step)
-		return steps_run(client, job);
+		return executed_run(client, job);
 	if (job->duration_ns == 0)
 		return 0;
-	return time_take(client, job->duration_ns, job->ret_end_ns, job->more, &job->ret_end_ns);
+	return time_take(client, job, job->duration_ns, job->more);
 }

@@ -14,9 +14,10 @@
  *	executed	step() does the work on the CPU and tells what it would have cost on
  *			the device; that much device time is then taken from the line
  *
- * Kernels of one context follow each other: each is taken to fill the device. Executed
- * ones of different streams nevertheless run at the same time on the CPU, so they can wait
- * for each other; only their device times are put one after another.
+ * Kernels of one context follow each other: each is taken to fill the device. Of those that
+ * wait the most urgent is next. Executed ones of different streams nevertheless run at the
+ * same time on the CPU, so they can wait for each other; only their device times are put one
+ * after another.
  */
 #ifndef SOFTGPU_ENGINE_ENGINE_H
 #define SOFTGPU_ENGINE_ENGINE_H
@@ -37,6 +38,7 @@ struct engine_client;
  * @ready_ns:	when the job could have begun at the earliest (engine_now_ns() at its
  *		submission, or the end of what came before it in its stream, whichever is
  *		later); 0 for now
+ * @priority:	as streams have it: 0, or less for what is more urgent
  * @more:	more work of the same stream follows at once. A timed job then keeps the turn for
  *		it; of an executed one it is not known whether there is anything to keep it for
  * @ret_end_ns:	when its device time was over; pass it as @ready_ns of what follows
@@ -46,6 +48,7 @@ struct engine_job {
 	void *arg;
 	uint64_t duration_ns;
 	uint64_t ready_ns;
+	int priority;
 	bool more;
 	uint64_t ret_end_ns;
 };
