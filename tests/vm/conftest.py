@@ -9,11 +9,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def kernel():
-    """kernel("bookworm"): the image of that suite's newest kernel."""
-    def bring(suite):
-        done = subprocess.run([ROOT / "tests/vm/kernel", suite], capture_output=True, text=True, timeout=600)
+    """kernel("oldest"): the image of that kernel of the distribution."""
+    def bring(which):
+        done = subprocess.run([ROOT / "tests/vm/kernel", which], capture_output=True, text=True, timeout=600)
         if done.returncode == 69:
-            pytest.skip("no kernel of Debian can be fetched")
+            pytest.skip("no kernel of the distribution can be fetched")
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
     return bring
