@@ -200,16 +200,7 @@ void context_end(struct context *ctx)
 
 CUresult context_find(CUcontext handle, struct context **ret)
 {
-	struct context *ctx;
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	ctx = handle_get(HANDLE_CONTEXT, handle);
-	if (!ctx)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	*ret = ctx;
-	return CUDA_SUCCESS;
+	return FIND(handle_get(HANDLE_CONTEXT, handle), CUDA_ERROR_INVALID_CONTEXT, ret);
 }
 
 CUresult context_or_current(CUcontext handle, struct context **ret)

@@ -35,6 +35,26 @@
 	CUresult impl_##name(__VA_ARGS__)
 
 /**
+ * FIND() - the object of a handle
+ * @object:	handle_get() or handle_remove() of the handle; called once the driver is ready
+ * @missing:	the error if there is none
+ * @ret:	where to store it
+ *
+ * Return: what driver_check() says; @missing if @object is NULL; else CUDA_SUCCESS.
+ */
+#define FIND(object, missing, ret)                                      \
+	({                                                              \
+		CUresult find_r = driver_check();                       \
+		void *found = find_r == CUDA_SUCCESS ? (object) : NULL; \
+                                                                        \
+		if (found)                                              \
+			*(ret) = found;                                 \
+		else if (find_r == CUDA_SUCCESS)                        \
+			find_r = (missing);                             \
+		find_r;                                                 \
+	})
+
+/**
  * TELL() - what a call answers that tells one thing of something
  * @find:	finds it, a CUresult
  * @to:		where the program wants the answer

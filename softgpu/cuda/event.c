@@ -199,16 +199,7 @@ const struct work_class work_event_wait = {
 
 CUresult event_find(CUevent handle, struct event **ret)
 {
-	struct event *event;
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	event = handle_get(HANDLE_EVENT, handle);
-	if (!event)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*ret = event;
-	return CUDA_SUCCESS;
+	return FIND(handle_get(HANDLE_EVENT, handle), CUDA_ERROR_INVALID_HANDLE, ret);
 }
 
 struct context *event_context(const struct event *event)

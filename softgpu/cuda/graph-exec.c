@@ -36,16 +36,7 @@ struct graph_launch {
 
 CUresult graph_exec_find(CUgraphExec handle, struct graph_exec **ret)
 {
-	struct graph_exec *exec;
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	exec = handle_get(HANDLE_GRAPH_EXEC, handle);
-	if (!exec)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = exec;
-	return CUDA_SUCCESS;
+	return FIND(handle_get(HANDLE_GRAPH_EXEC, handle), CUDA_ERROR_INVALID_VALUE, ret);
 }
 
 static void exec_unref(struct graph_exec *exec)

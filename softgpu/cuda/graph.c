@@ -14,31 +14,13 @@ static uint64_t next_id(void)
 
 CUresult graph_find(CUgraph handle, struct graph **ret)
 {
-	struct graph *graph;
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	graph = handle_get(HANDLE_GRAPH, handle);
 	/* Graphs and nodes are arguments like others: a bad one is an invalid value. */
-	if (!graph)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = graph;
-	return CUDA_SUCCESS;
+	return FIND(handle_get(HANDLE_GRAPH, handle), CUDA_ERROR_INVALID_VALUE, ret);
 }
 
 CUresult node_find(CUgraphNode handle, struct graph_node **ret)
 {
-	struct graph_node *node;
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	node = handle_get(HANDLE_GRAPH_NODE, handle);
-	if (!node)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = node;
-	return CUDA_SUCCESS;
+	return FIND(handle_get(HANDLE_GRAPH_NODE, handle), CUDA_ERROR_INVALID_VALUE, ret);
 }
 
 CUresult graph_new(struct graph **ret)

@@ -113,30 +113,12 @@ static CUresult library_new(struct code *code, struct jit *jit, struct library *
 
 static CUresult library_find(CUlibrary handle, struct library **ret)
 {
-	struct library *library;
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	library = handle_get(HANDLE_LIBRARY, handle);
-	if (!library)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*ret = library;
-	return CUDA_SUCCESS;
+	return FIND(handle_get(HANDLE_LIBRARY, handle), CUDA_ERROR_INVALID_HANDLE, ret);
 }
 
 static CUresult kernel_find(CUkernel handle, struct kernel **ret)
 {
-	struct kernel *kernel;
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	kernel = handle_get(HANDLE_KERNEL, handle);
-	if (!kernel)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*ret = kernel;
-	return CUDA_SUCCESS;
+	return FIND(handle_get(HANDLE_KERNEL, handle), CUDA_ERROR_INVALID_HANDLE, ret);
 }
 
 /* Loads the library into a context. Under its lock. */
@@ -282,15 +264,12 @@ CALL(cuLibraryLoadFromFile, CUlibrary *ret, const char *path, CUjit_option *jit_
 CALL(cuLibraryUnload, CUlibrary handle)
 {
 	struct library *library;
-	CUresult r = driver_check();
+	CUresult r =
+		FIND(handle_remove(HANDLE_LIBRARY, handle), CUDA_ERROR_INVALID_HANDLE, &library);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	library = handle_remove(HANDLE_LIBRARY, handle);
-	if (!library)
-		return CUDA_ERROR_INVALID_HANDLE;
-	library_free(library);
-	return CUDA_SUCCESS;
+	if (r == CUDA_SUCCESS)
+		library_free(library);
+	return r;
 }
 
 CALL(cuLibraryGetKernel, CUkernel *ret, CUlibrary handle, const char *name)

@@ -31,16 +31,7 @@ static void link_free(struct link *link)
 
 static CUresult link_find(CUlinkState handle, struct link **ret)
 {
-	struct link *link;
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	link = handle_get(HANDLE_LINK, handle);
-	if (!link)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*ret = link;
-	return CUDA_SUCCESS;
+	return FIND(handle_get(HANDLE_LINK, handle), CUDA_ERROR_INVALID_HANDLE, ret);
 }
 
 /* Moves the PTX of @image to the end of the link's. */
@@ -227,13 +218,9 @@ CALL(cuLinkComplete, CUlinkState handle, void **ret_image, size_t *ret_size)
 CALL(cuLinkDestroy, CUlinkState handle)
 {
 	struct link *link;
-	CUresult r = driver_check();
+	CUresult r = FIND(handle_remove(HANDLE_LINK, handle), CUDA_ERROR_INVALID_HANDLE, &link);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	link = handle_remove(HANDLE_LINK, handle);
-	if (!link)
-		return CUDA_ERROR_INVALID_HANDLE;
-	link_free(link);
-	return CUDA_SUCCESS;
+	if (r == CUDA_SUCCESS)
+		link_free(link);
+	return r;
 }

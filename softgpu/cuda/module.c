@@ -144,16 +144,7 @@ CUresult module_unload(CUmodule handle)
 
 CUresult module_find(CUmodule handle, struct module **ret)
 {
-	struct module *module;
-	CUresult r = driver_check();
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	module = handle_get(HANDLE_MODULE, handle);
-	if (!module)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*ret = module;
-	return CUDA_SUCCESS;
+	return FIND(handle_get(HANDLE_MODULE, handle), CUDA_ERROR_INVALID_HANDLE, ret);
 }
 
 struct function *module_function(struct module *module, const char *name)

@@ -257,14 +257,7 @@ CUresult pool_current(struct device *device, struct pool **ret)
 
 CUresult pool_find(CUmemoryPool handle, struct pool **ret)
 {
-	CUresult r;
-
-	r = driver_check();
-	if (r != CUDA_SUCCESS)
-		return r;
-
-	*ret = handle_get(HANDLE_POOL, handle);
-	return *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return FIND(handle_get(HANDLE_POOL, handle), CUDA_ERROR_INVALID_VALUE, ret);
 }
 
 CALL(cuMemPoolCreate, CUmemoryPool *ret, const CUmemPoolProps *props)
