@@ -176,9 +176,7 @@ static CUresult backing_new(size_t bytes, void (*end)(struct memory *), void *ow
 	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
-	if (r == CUDA_SUCCESS)
-		r = stream_capture_check(ctx);
+	r = memory_begin(&ctx);
 	if (r == CUDA_SUCCESS)
 		r = memory_new(MEMORY_ARRAY, memory_vram(ctx->device), ctx, ctx->device, bytes,
 			       &memory);
@@ -333,9 +331,7 @@ static CUresult backing_claim(enum handle_kind kind, void *handle, struct memory
 	void *object;
 	CUresult r;
 
-	r = context_current(&ctx);
-	if (r == CUDA_SUCCESS)
-		r = stream_capture_check(ctx);
+	r = memory_begin(&ctx);
 	if (r != CUDA_SUCCESS)
 		return r;
 
@@ -362,12 +358,7 @@ static CUresult backing_destroy(enum handle_kind kind, void *handle)
 	CUresult r;
 
 	r = backing_claim(kind, handle, &memory);
-	if (r != CUDA_SUCCESS)
-		return r;
-
-	r = memory_quiesce(memory);
-	memory->end(memory);
-	return r;
+	return r != CUDA_SUCCESS ? r : memory_release(memory);
 }
 
 CALL(cuArrayDestroy, CUarray handle)

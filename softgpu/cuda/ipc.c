@@ -269,10 +269,5 @@ CALL(cuIpcCloseMemHandle, CUdeviceptr dptr)
 	pthread_mutex_lock(&memory_lock);
 	r = import_close_once(dptr, &memory);
 	pthread_mutex_unlock(&memory_lock);
-	if (r != CUDA_SUCCESS || !memory)
-		return r;
-
-	r = memory_quiesce(memory);
-	memory->end(memory);
-	return r;
+	return r != CUDA_SUCCESS || !memory ? r : memory_release(memory);
 }

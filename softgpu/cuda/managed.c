@@ -44,8 +44,7 @@ static void block_move(struct managed *managed, uint64_t block, unsigned place)
 	if (managed->places[block] == place)
 		return;
 
-	if (place != PLACE_HOST &&
-	    rm_charge(driver.devices[place - 1].index, SPACE_BLOCK_SIZE))
+	if (place != PLACE_HOST && rm_charge(driver.devices[place - 1].index, SPACE_BLOCK_SIZE))
 		return;
 
 	block_leave(managed, block);
@@ -217,13 +216,13 @@ CALL_TWINS(cuMemPrefetchAsync_v2, _ptsz,
 /* Ranges with the locations that they go to; a location is for all from its index on. */
 static CUresult prefetch_batch(CUstream stream, enum stream_default dflt, const CUdeviceptr *addrs,
 			       const size_t *sizes, size_t count, const CUmemLocation *locations,
-			       const size_t *indices, size_t n_locations)
+			       const size_t *indices, size_t n_locations, unsigned long long flags)
 {
 	size_t at = 0;
 	CUresult r;
 
 	if (!addrs || !sizes || !locations || !indices || n_locations == 0 || count == 0 ||
-	    n_locations > count || indices[0] != 0)
+	    n_locations > count || indices[0] != 0 || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 
 	for (size_t i = 0; i < count; i++) {
@@ -242,10 +241,8 @@ CALL_TWINS(cuMemPrefetchBatchAsync, _ptsz,
 	    size_t *indices, size_t n_locations, unsigned long long flags, CUstream stream),
 	   (addrs, sizes, count, locations, indices, n_locations, flags, stream))
 {
-	if (flags)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	return prefetch_batch(stream, dflt, addrs, sizes, count, locations, indices, n_locations);
+	return prefetch_batch(stream, dflt, addrs, sizes, count, locations, indices, n_locations,
+			      flags);
 }
 
 /* What is discarded may keep its contents. */
@@ -254,10 +251,8 @@ CALL_TWINS(cuMemDiscardAndPrefetchBatchAsync, _ptsz,
 	    size_t *indices, size_t n_locations, unsigned long long flags, CUstream stream),
 	   (addrs, sizes, count, locations, indices, n_locations, flags, stream))
 {
-	if (flags)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	return prefetch_batch(stream, dflt, addrs, sizes, count, locations, indices, n_locations);
+	return prefetch_batch(stream, dflt, addrs, sizes, count, locations, indices, n_locations,
+			      flags);
 }
 
 CALL_TWINS(cuMemDiscardBatchAsync, _ptsz,

@@ -61,29 +61,24 @@ CALL(cuMemAllocHost, void **pp, unsigned bytes)
 	return impl_cuMemHostAlloc(pp, bytes, /* flags= */ 0);
 }
 
-CALL(cuMemFreeHost, void *p)
+/* Ends memory of one kind that begins at @p; @missing is the error if there is none. */
+static CUresult host_end(void *p, enum memory_kind kind, CUresult missing)
 {
 	struct memory *memory;
 	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!p)
-		return CUDA_SUCCESS;
-
-	r = stream_capture_check(ctx);
-	if (r != CUDA_SUCCESS)
+	r = memory_begin(&ctx);
+	if (r != CUDA_SUCCESS || !p)
 		return r;
 
-	memory = memory_claim((uint64_t)p, 1U << MEMORY_HOST);
-	if (!memory)
-		return CUDA_ERROR_INVALID_VALUE;
+	memory = memory_claim((uint64_t)p, 1U << kind);
+	return memory ? memory_release(memory) : missing;
+}
 
-	r = memory_quiesce(memory);
-	memory_free(memory);
-	return r;
+CALL(cuMemFreeHost, void *p)
+{
+	return host_end(p, MEMORY_HOST, CUDA_ERROR_INVALID_VALUE);
 }
 
 static bool is_host_kind(const struct memory *memory)
@@ -92,44 +87,8 @@ static bool is_host_kind(const struct memory *memory)
 	       (memory_kind(memory) == MEMORY_HOST || memory_kind(memory) == MEMORY_REGISTERED);
 }
 
-CALL(cuMemHostGetDevicePointer_v2, CUdeviceptr *dptr, void *p, unsigned flags)
-{
-	struct context *ctx;
-	CUresult r;
-
-	r = context_current(&ctx);
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!dptr || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	pthread_mutex_lock(&memory_lock);
-	if (is_host_kind(memory_find((uint64_t)p)))
-		*dptr = (CUdeviceptr)p;
-	else
-		r = CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_unlock(&memory_lock);
-
-	return r;
-}
-
-CALL(cuMemHostGetDevicePointer, CUdeviceptr_v1 *dptr, void *p, unsigned flags)
-{
-	CUdeviceptr at;
-	CUresult r;
-
-	if (!dptr)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	r = impl_cuMemHostGetDevicePointer_v2(&at, p, flags);
-	if (r == CUDA_SUCCESS && at > UINT32_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (r == CUDA_SUCCESS)
-		*dptr = at;
-	return r;
-}
-
-CALL(cuMemHostGetFlags, unsigned *flags, void *p)
+/* The flags of host memory that @p lies in. */
+static CUresult host_flags(void *p, unsigned *ret)
 {
 	struct memory *memory;
 	struct context *ctx;
@@ -138,18 +97,43 @@ CALL(cuMemHostGetFlags, unsigned *flags, void *p)
 	r = context_current(&ctx);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (!flags)
-		return CUDA_ERROR_INVALID_VALUE;
 
 	pthread_mutex_lock(&memory_lock);
 	memory = memory_find((uint64_t)p);
 	if (is_host_kind(memory))
-		*flags = memory->flags;
+		*ret = memory->flags;
 	else
 		r = CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&memory_lock);
 
 	return r;
+}
+
+CALL(cuMemHostGetFlags, unsigned *ret, void *p)
+{
+	unsigned flags;
+
+	return TELL(host_flags(p, &flags), ret, flags);
+}
+
+CALL(cuMemHostGetDevicePointer_v2, CUdeviceptr *dptr, void *p, unsigned flags)
+{
+	unsigned have;
+	CUresult r = host_flags(p, &have);
+
+	if (r == CUDA_SUCCESS && flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	return TELL(r, dptr, (CUdeviceptr)p);
+}
+
+CALL(cuMemHostGetDevicePointer, CUdeviceptr_v1 *dptr, void *p, unsigned flags)
+{
+	CUdeviceptr at;
+	CUresult r = impl_cuMemHostGetDevicePointer_v2(&at, p, flags);
+
+	if (r == CUDA_SUCCESS && at > UINT32_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	return TELL(r, dptr, at);
 }
 
 /* Is there anything at these addresses? Asks the kernel about each page, 1 GiB at a time. */
@@ -242,25 +226,5 @@ CALL(cuMemHostRegister, void *p, size_t bytes, unsigned flags)
 
 CALL(cuMemHostUnregister, void *p)
 {
-	struct memory *memory;
-	struct context *ctx;
-	CUresult r;
-
-	r = context_current(&ctx);
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	r = stream_capture_check(ctx);
-	if (r != CUDA_SUCCESS)
-		return r;
-
-	memory = memory_claim((uint64_t)p, 1U << MEMORY_REGISTERED);
-	if (!memory)
-		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-
-	r = memory_quiesce(memory);
-	registration_end(memory);
-	return r;
+	return host_end(p, MEMORY_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }

@@ -56,55 +56,36 @@ CALL(cuMemGetInfo, unsigned *free_bytes, unsigned *total_bytes)
 	return CUDA_SUCCESS;
 }
 
-/* May this thread allocate now, and in which context? */
-static CUresult alloc_begin(struct context **ret)
-{
-	CUresult r;
-
-	r = context_current(ret);
-	return r != CUDA_SUCCESS ? r : stream_capture_check(*ret);
-}
-
-static CUresult device_alloc(struct context *ctx, struct vram *vram, size_t bytes, CUdeviceptr *ret)
+/* An allocation from the device's memory, or from the part of it that 32 bits can name. */
+static CUresult device_alloc(struct vram *(*vram_of)(struct device *), size_t bytes,
+			     CUdeviceptr *ret)
 {
 	struct memory *memory;
+	struct context *ctx;
 	CUresult r;
 
-	r = memory_new(MEMORY_DEVICE, vram, ctx, ctx->device, bytes, &memory);
+	r = memory_begin(&ctx);
 	if (r != CUDA_SUCCESS)
 		return r;
+	if (!ret || bytes == 0)
+		return CUDA_ERROR_INVALID_VALUE;
 
-	*ret = memory_addr(memory);
-	return CUDA_SUCCESS;
+	r = memory_new(MEMORY_DEVICE, vram_of(ctx->device), ctx, ctx->device, bytes, &memory);
+	if (r == CUDA_SUCCESS)
+		*ret = memory_addr(memory);
+	return r;
 }
 
 CALL(cuMemAlloc_v2, CUdeviceptr *dptr, size_t bytes)
 {
-	struct context *ctx;
-	CUresult r;
-
-	r = alloc_begin(&ctx);
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!dptr || bytes == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	return device_alloc(ctx, memory_vram(ctx->device), bytes, dptr);
+	return device_alloc(memory_vram, bytes, dptr);
 }
 
 CALL(cuMemAlloc, CUdeviceptr_v1 *dptr, unsigned bytes)
 {
 	CUdeviceptr at;
-	struct context *ctx;
-	CUresult r;
+	CUresult r = device_alloc(memory_vram_low, bytes, dptr ? &at : NULL);
 
-	r = alloc_begin(&ctx);
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!dptr || bytes == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	r = device_alloc(ctx, memory_vram_low(ctx->device), bytes, &at);
 	if (r == CUDA_SUCCESS)
 		*dptr = at;
 	return r;
@@ -129,22 +110,29 @@ static CUresult pitch_sizes(size_t width, size_t height, unsigned element, size_
 	return CUDA_SUCCESS;
 }
 
-CALL(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
-     unsigned element)
+static CUresult pitch_alloc(struct vram *(*vram_of)(struct device *), size_t width, size_t height,
+			    unsigned element, CUdeviceptr *ret, size_t *ret_pitch)
 {
-	size_t row, bytes;
+	size_t bytes;
 	struct context *ctx;
 	CUresult r;
 
-	r = alloc_begin(&ctx);
+	r = memory_begin(&ctx);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (!dptr || !pitch)
+	if (!ret || !ret_pitch)
 		return CUDA_ERROR_INVALID_VALUE;
 
-	r = pitch_sizes(width, height, element, &row, &bytes);
-	if (r == CUDA_SUCCESS)
-		r = device_alloc(ctx, memory_vram(ctx->device), bytes, dptr);
+	r = pitch_sizes(width, height, element, ret_pitch, &bytes);
+	return r != CUDA_SUCCESS ? r : device_alloc(vram_of, bytes, ret);
+}
+
+CALL(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height,
+     unsigned element)
+{
+	size_t row;
+	CUresult r = pitch_alloc(memory_vram, width, height, element, dptr, pitch ? &row : NULL);
+
 	if (r == CUDA_SUCCESS)
 		*pitch = row;
 	return r;
@@ -153,23 +141,13 @@ CALL(cuMemAllocPitch_v2, CUdeviceptr *dptr, size_t *pitch, size_t width, size_t 
 CALL(cuMemAllocPitch, CUdeviceptr_v1 *dptr, unsigned *pitch, unsigned width, unsigned height,
      unsigned element)
 {
-	size_t row, bytes;
 	CUdeviceptr at;
-	struct context *ctx;
-	CUresult r;
+	size_t row;
+	CUresult r = pitch_alloc(memory_vram_low, width, height, element, dptr ? &at : NULL,
+				 pitch ? &row : NULL);
 
-	r = alloc_begin(&ctx);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (!dptr || !pitch)
-		return CUDA_ERROR_INVALID_VALUE;
-
-	r = pitch_sizes(width, height, element, &row, &bytes);
-	if (r == CUDA_SUCCESS)
-		r = device_alloc(ctx, memory_vram_low(ctx->device), bytes, &at);
-	if (r != CUDA_SUCCESS)
-		return r;
-
 	*dptr = at;
 	*pitch = row;
 	return CUDA_SUCCESS;
@@ -181,7 +159,7 @@ CALL(cuMemFree_v2, CUdeviceptr dptr)
 	struct context *ctx;
 	CUresult r;
 
-	r = alloc_begin(&ctx);
+	r = memory_begin(&ctx);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!dptr)
@@ -195,9 +173,13 @@ CALL(cuMemFree_v2, CUdeviceptr dptr)
 	if (!memory)
 		return CUDA_ERROR_INVALID_VALUE;
 
-	/* What it has waited for may have failed; the memory is gone all the same. */
-	r = memory->ctx ? memory_quiesce(memory) : context_synchronize(ctx);
-	memory->end(memory);
+	if (memory->ctx) {
+		r = memory_release(memory);
+	} else {
+		/* A pool's, of no context: what may still use it is in this one. */
+		r = context_synchronize(ctx);
+		memory->end(memory);
+	}
 	pools_settle();
 	return r;
 }

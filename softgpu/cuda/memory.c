@@ -226,14 +226,22 @@ struct memory *memory_claim(uint64_t addr, unsigned kinds)
 	return memory;
 }
 
-CUresult memory_quiesce(const struct memory *memory)
+CUresult memory_begin(struct context **ret)
 {
+	CUresult r = context_current(ret);
+
+	return r != CUDA_SUCCESS ? r : stream_capture_check(*ret);
+}
+
+CUresult memory_release(struct memory *memory)
+{
+	CUresult r = CUDA_SUCCESS;
 	struct context *ctx;
 
-	if (context_find(memory->ctx_handle, &ctx) != CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-
-	return context_synchronize(ctx);
+	if (context_find(memory->ctx_handle, &ctx) == CUDA_SUCCESS)
+		r = context_synchronize(ctx);
+	memory->end(memory);
+	return r;
 }
 
 CUresult memory_internal_new(struct context *ctx, uint64_t bytes, CUdeviceptr *ret)

@@ -150,12 +150,16 @@ void memory_leave(struct memory *memory);
  */
 struct memory *memory_claim(uint64_t addr, unsigned kinds);
 
+/** memory_begin() - may this thread allocate and free now, and in which context? */
+CUresult memory_begin(struct context **ret);
+
 /**
- * memory_quiesce() - wait for the work of the context that memory belongs to
+ * memory_release() - free claimed memory once the work of its context is done
  *
- * Before it is freed: calls that free wait for what may still use it. The memory is claimed.
+ * Calls that free wait for what may still use the memory. Should that fail, the memory is gone
+ * all the same. Return: how the work ended.
  */
-CUresult memory_quiesce(const struct memory *memory);
+CUresult memory_release(struct memory *memory);
 
 /*
  * The driver's own memory, by address: what a module's globals are put into.
