@@ -48,13 +48,12 @@ static void add_lines(struct table *table, const json_t *tenant)
 			  cell_size(json_object_get(device, "memory.low")),
 			  cell_size(json_object_get(device, "memory.max")),
 			  cell_number(json_object_get(device, "refused")),
-			  cell_ago(json_object_get(tenant, "last_active")),
+			  cell_ago(json_object_get(device, "last_active")),
 			  what_waits(tenant, device));
 	}
 	if (!any)
 		table_add(table, cell_text(json_object_get(tenant, "tenant")),
-			  cell_text(json_object_get(tenant, "user")), NULL, NULL, NULL, NULL, NULL,
-			  cell_ago(json_object_get(tenant, "last_active")),
+			  cell_text(json_object_get(tenant, "user")), NULL, NULL, NULL, NULL, NULL, NULL,
 			  cell_text(json_object_get(tenant, "problem")));
 }
 

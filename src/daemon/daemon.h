@@ -15,6 +15,7 @@
 
 #define DAEMON_VERSION "0.1.0"
 
+struct activity;
 struct waiter;
 struct gate;
 
@@ -26,7 +27,7 @@ struct gate;
  * @engine_reason:	why there is no engine, where there is none
  * @context_bytes:	what a context was seen to cost on each device, at the least
  * @unowned_bytes:	what processes that are nobody's have of each device
- * @activity_since_us:	up to when samples of work have been read
+ * @activity:		what was last seen of who is at work
  * @compute_since_us:	the same, for compute limits
  * @compute_reason:	why compute limits are not enforced; NULL if they are
  * @waiters:		calls that wait for an event
@@ -48,7 +49,7 @@ struct daemon {
 	uint64_t unowned_bytes[LEDGER_DEVICES];
 	const char *compute_reason;
 	uint64_t compute_since_us[LEDGER_DEVICES];
-	uint64_t activity_since_us[LEDGER_DEVICES];
+	struct activity *activity;
 	struct waiter *waiters;
 	struct gate *gate;
 	uint64_t started_us;
@@ -79,6 +80,13 @@ uint64_t daemon_reserve(const struct daemon *d, unsigned device);
  * daemon_settle() - correct the books by what the devices say, adopt who is not charged yet
  */
 void daemon_settle(struct daemon *d);
+
+/**
+ * daemon_activity_read() - note which tenants have been at work since the last time
+ */
+int daemon_activity_open(struct daemon *d);
+void daemon_activity_read(struct daemon *d);
+void daemon_activity_close(struct daemon *d);
 
 /**
  * daemon_compute_start() - from now on read what devices tell of their time, and enforce compute limits

@@ -157,6 +157,7 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
 	if (d->engine)
 		engine_dispatch(d->engine);
 	daemon_settle(d);
+	daemon_activity_read(d);
 	answer_waiters(d);
 	api_server_dispatch(d->api);
 	sd_event_source_set_time_relative(s, SETTLE_EVERY_US);
@@ -426,6 +427,8 @@ static int daemon_open(struct daemon *d, const struct options *o)
 		r = gate_open(d, o->values[OPTION_STATE_DIR]);
 	if (r == 0)
 		r = open_tenants(d, o);
+	if (r == 0)
+		r = daemon_activity_open(d);
 	if (r < 0)
 		return r;
 	daemon_devices_apply(d);
@@ -446,6 +449,7 @@ static void daemon_close(struct daemon *d)
 		api_server_dispatch(d->api);
 	api_server_free(d->api);
 	gate_close(d);
+	daemon_activity_close(d);
 	tenants_done(&d->tenants);
 	if (d->engine)
 		engine_close(d->engine);

@@ -36,11 +36,20 @@ static void add_device(struct page *page, enum metric m, struct daemon *d, unsig
 }
 
 /* A tenant's name holds nothing that would need quoting. */
+#define TENANT_LABELS "%s{tenant=\"%s\",gpu=\"%u\",UUID=\"%s\"}"
+
 static void add_tenant(struct page *page, enum metric m, struct daemon *d, const struct tenant *t,
 		       unsigned i, uint64_t v)
 {
-	text_addf(&page->lines[m], "%s{tenant=\"%s\",gpu=\"%u\",UUID=\"%s\"} %" PRIu64 "\n",
+	text_addf(&page->lines[m], TENANT_LABELS " %" PRIu64 "\n",
 		  metrics[m].name, t->spec.name, i, d->gpu->devices[i].uuid, v);
+}
+
+static void add_tenant_seconds(struct page *page, enum metric m, struct daemon *d,
+			       const struct tenant *t, unsigned i, double seconds)
+{
+	text_addf(&page->lines[m], TENANT_LABELS " %.6f\n", metrics[m].name, t->spec.name, i,
+		  d->gpu->devices[i].uuid, seconds);
 }
 
 static void device_lines(struct page *page, struct daemon *d, unsigned i)
@@ -62,11 +71,14 @@ static void tenant_device_lines(struct page *page, struct daemon *d, const struc
 {
 	struct device_limits limits;
 	struct ledger book;
+	struct share share;
 
 	tenant_limits(&d->tenants, t, i, &limits);
 	if (limits.memory_max != QUANTITY_MAX)
 		add_tenant(page, METRIC_TENANT_MAX, d, t, i, limits.memory_max);
 	add_tenant(page, METRIC_TENANT_LOW, d, t, i, limits.memory_low);
+	if (t->last_active_us[i])
+		add_tenant_seconds(page, METRIC_TENANT_ACTIVE, d, t, i, t->last_active_us[i] / 1e6);
 	if (!d->engine || !t->number || engine_book(d->engine, t->number, i, &book) != 0)
 		return;
 	add_tenant(page, METRIC_TENANT_CURRENT, d, t, i, book.current);
@@ -74,6 +86,10 @@ static void tenant_device_lines(struct page *page, struct daemon *d, const struc
 	add_tenant(page, METRIC_TENANT_REFUSED, d, t, i, book.n_refused);
 	add_tenant(page, METRIC_TENANT_HELD, d, t, i, book.n_held);
 	add_tenant(page, METRIC_TENANT_WAITING, d, t, i, book.n_queued);
+	if (d->compute_reason || engine_compute_stat(d->engine, t->number, i, &share) != 0)
+		return;
+	add_tenant_seconds(page, METRIC_TENANT_USAGE, d, t, i, share.usage_ns / 1e9);
+	add_tenant_seconds(page, METRIC_TENANT_THROTTLED, d, t, i, share.throttled_ns / 1e9);
 }
 
 static void tenant_lines(struct page *page, struct daemon *d, const struct tenant *t)
@@ -82,10 +98,6 @@ static void tenant_lines(struct page *page, struct daemon *d, const struct tenan
 
 	for (i = 0; i < daemon_n_devices(d); i++)
 		tenant_device_lines(page, d, t, i);
-	if (t->last_active_us)
-		text_addf(&page->lines[METRIC_TENANT_ACTIVE], "%s{tenant=\"%s\"} %.3f\n",
-			  metrics[METRIC_TENANT_ACTIVE].name, t->spec.name,
-			  t->last_active_us / 1e6);
 }
 
 static void event_lines(struct page *page, struct daemon *d)

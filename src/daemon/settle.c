@@ -22,7 +22,6 @@ struct charged {
 	uint64_t use[LEDGER_DEVICES];
 	uint64_t overhead[LEDGER_DEVICES];
 	uint32_t n_contexts[LEDGER_DEVICES];
-	struct ledger_chain chain;
 };
 
 struct charged_list {
@@ -49,7 +48,6 @@ static int add_charged(const struct audit_process *p, void *userdata)
 	c = &list->items[list->n++];
 	c->pid = audit_process_tgid(p);
 	c->n_changes = p->n_changes;
-	c->chain = p->chain;
 	memcpy(c->use, p->use, sizeof(c->use));
 	memcpy(c->overhead, p->overhead, sizeof(c->overhead));
 	memcpy(c->n_contexts, p->n_contexts, sizeof(c->n_contexts));
@@ -176,36 +174,6 @@ static void settle_device(struct daemon *d, unsigned device, const struct charge
 		engine_device_unowned(d->engine, device, unowned);
 }
 
-static void mark_active(struct daemon *d, const struct charged *c, uint64_t time_us)
-{
-	struct tenant *t;
-	uint32_t i;
-
-	for (i = 0; i < c->chain.n && i < LEDGER_DEPTH; i++) {
-		t = tenants_by_number(&d->tenants, c->chain.tenants[i]);
-		if (t)
-			t->last_active_us = MAX(t->last_active_us, time_us);
-	}
-}
-
-static void read_activity(struct daemon *d, unsigned device, const struct charged_list *charged)
-{
-	struct gpu_activity samples[256];
-	const struct charged *c;
-	size_t i, n = 0;
-
-	if (d->gpu->ops->activity(d->gpu, device, d->activity_since_us[device], samples,
-				  ARRAY_SIZE(samples), &n) < 0)
-		return;
-	for (i = 0; i < n; i++) {
-		d->activity_since_us[device] =
-			MAX(d->activity_since_us[device], samples[i].time_us);
-		c = find_charged(charged, samples[i].pid);
-		if (c && samples[i].percent > 0)
-			mark_active(d, c, samples[i].time_us);
-	}
-}
-
 void daemon_settle(struct daemon *d)
 {
 	struct charged_list charged = {};
@@ -213,9 +181,7 @@ void daemon_settle(struct daemon *d)
 
 	if (d->engine && engine_each_process(d->engine, add_charged, &charged) < 0)
 		log_warn(-ENOMEM, "the books are not settled this time");
-	for (i = 0; i < daemon_n_devices(d); i++) {
+	for (i = 0; i < daemon_n_devices(d); i++)
 		settle_device(d, i, &charged);
-		read_activity(d, i, &charged);
-	}
 	free(charged.items);
 }

@@ -131,6 +131,9 @@ static json_t *device_json(struct daemon *d, const struct tenant *t, unsigned de
 		      (json_int_t)limits.memory_low, "compute.weight", limits.compute_weight,
 		      "compute.max", limits.compute_max_permille / 10.0);
 	json_object_set_new(o, "compute.stat", compute_stat_json(d, t, device));
+	json_object_set_new(o, "last_active",
+			    t->last_active_us[device] ? json_real(t->last_active_us[device] / 1e6)
+						      : json_null());
 	if (!d->engine || !t->number || engine_book(d->engine, t->number, device, &book) != 0) {
 		json_object_update_new(o, json_pack("{s:n, s:n, s:n, s:n, s:n, s:n, s:n}",
 						    "memory.current", "memory.peak",
@@ -249,8 +252,6 @@ static json_t *identity_json(struct daemon *d, const struct tenant *t)
 		      match ? match : "", "origin", origin_names[t->origin], "user",
 		      *user ? user : NULL, "template", *t->template ? t->template : NULL, "file",
 		      file ? file->path : NULL, "problem", *t->problem ? t->problem : NULL);
-	json_object_set_new(o, "last_active",
-			    t->last_active_us ? json_real(t->last_active_us / 1e6) : json_null());
 	return o;
 }
 

@@ -34,7 +34,7 @@ enum tenant_origin {
  * @number:		in the engine; 0 where it is not there
  * @bound:		the engine charges its processes; else @problem says why not
  * @bound_id:		with @binding: what it is bound to
- * @last_active_us:	when one of its processes was last seen at work; 0 for never
+ * @last_active_us:	when one of its processes was last seen at work on a device; 0 for never
  * @wanted:		used while the list is brought up to date
  */
 struct tenant {
@@ -49,7 +49,7 @@ struct tenant {
 	enum engine_binding binding;
 	uint64_t bound_id;
 	char problem[160];
-	uint64_t last_active_us;
+	uint64_t last_active_us[LEDGER_DEVICES];
 	bool wanted;
 };
 

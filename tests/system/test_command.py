@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from conftest import ALICE, COTENANT, eventually
+from conftest import ALICE, COTENANT, MIB, eventually
 
 
 def test_exit_codes_are_passed_on(host):
@@ -83,3 +83,20 @@ def test_every_verb_prints_json(host):
         assert host.json(*words)
     assert json.loads(host.command("doctor", "--json").stdout)["rung"] != "none"
     assert json.loads(host.command("show", "nobody-there", "--json").stdout)["error"]["code"] == "not-found"
+
+
+def test_last_activity(host):
+    """A tenant that only allocates does not show in the device's samples of utilisation, but in the books."""
+    tenant = host.run(name="t").started()
+    assert tenant.alloc(MIB) > 0
+    eventually(lambda: host.book("t")["last_active"], "its activity shows")
+    time.sleep(1.5)
+    last = host.book("t")["last_active"]
+    assert abs(time.time() - last) < 10
+    time.sleep(1.5)
+    assert host.book("t")["last_active"] == last
+    assert tenant.ask(f"loop 10 {MIB}") == ["0", "0"]
+    eventually(lambda: host.book("t")["last_active"] > last, "it has been active again")
+    assert host.book("t", gpu=1)["last_active"] is None
+    line, = [line.split() for line in host.cotenant("list", "--gpu", "0").splitlines() if line.startswith("t ")]
+    assert line[7] == "now" or line[8] == "ago", line
