@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small convolutional network for six steps and prints each loss: DEV=CUDA or CPU."""
+"""Trains a small convolutional network and prints each loss: tinygrad-train.py [STEPS], DEV=CUDA or CPU."""
+import sys
+
 import numpy as np
 from tinygrad import Context, Tensor, nn
 
-STEPS = 6
+STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 6
 
 Tensor.manual_seed(7)
 rng = np.random.default_rng(7)
@@ -28,4 +30,4 @@ with Context(TRAINING=1):
         optimizer.zero_grad()
         loss = net(images).sparse_categorical_crossentropy(labels).backward()
         optimizer.step()
-        print(f"loss {loss.item():.6f}")
+        print(f"loss {loss.item():.6f}", flush=True)

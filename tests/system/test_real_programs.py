@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of others as tenants: tinygrad and Taichi, unchanged, from the package index.
+
+What they need and what they compute is in tests/programs; here it is the same with limits.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+import pytest
+import shares
+from conftest import GIB, MIB, ROOT, SOFTGPU, eventually
+
+PROGRAMS = ROOT / "tests/programs"
+STEPS = 6
+KERNEL_NS = 40_000_000  # of device time, so that it is the device that a training waits for
+ABOVE, BELOW = 8, 15  # points; a training does not always have work for all that it may use
+ROUNDING = 1024  # the driver's pool counts in pieces of 512 bytes, the books in the bytes that were asked for
+
+
+def python_of(name):
+    done = subprocess.run([ROOT / "tools/venv", name, PROGRAMS / f"requirements-{name}.txt"], cwd=ROOT, text=True,
+                          capture_output=True)
+    if done.returncode == 69:
+        pytest.skip("no package index can be reached")
+    assert done.returncode == 0, done.stderr
+    return pathlib.Path(done.stdout.strip()) / "bin/python"
+
+
+def toolkit():
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not os.path.exists(nvcc):
+        pytest.skip("no CUDA toolkit")
+    return pathlib.Path(nvcc).resolve().parents[1]
+
+
+@pytest.fixture
+def tinygrad(host):
+    """Its interpreter; from now on tenants find NVRTC, and no cache but their own."""
+    python, cuda = python_of("tinygrad"), toolkit()
+    host.env |= {"LD_LIBRARY_PATH": f"{SOFTGPU}:{cuda}/lib64", "CUDA_PATH": str(cuda), "CUDA_HOME": str(cuda),
+                 "DEV": "CUDA", "CACHELEVEL": "0"}
+    return python
+
+
+def training(host, python, name, steps, *limits):
+    return host.add(["cotenant", "run", "--name", name, *limits, "--", python, PROGRAMS / "real/tinygrad-train.py",
+                     steps])
+
+
+def losses_of(tenant, n):
+    answers = [tenant.answer(120) for _ in range(n)]
+    assert all(word == "loss" for word, _ in answers)
+    return [float(loss) for _, loss in answers]
+
+
+def device_pid(host, name):
+    """The process of a tenant that has a context."""
+    return eventually(lambda: [p["pid"] for p in host.json("show", name)["processes"]], "it is charged", 60)[0]
+
+
+def test_two_trainings_side_by_side(host, tinygrad):
+    """With 30 and 70 per cent, and a third that outgrows its limit: the losses are as when alone."""
+    alone = losses_of(training(host, tinygrad, "alone", STEPS), STEPS)
+    assert alone[-1] < alone[0]
+    host.env["SOFTGPU_KERNEL_NS"] = str(KERNEL_NS)
+    one = training(host, tinygrad, "one", 10000, "--compute.max", 30, "--memory.max", "2G")
+    two = training(host, tinygrad, "two", 10000, "--compute.max", 70, "--memory.max", "2G")
+    del host.env["SOFTGPU_KERNEL_NS"]
+    pids = [device_pid(host, name) for name in ("one", "two")]
+    assert [losses_of(tenant, STEPS) for tenant in (one, two)] == [alone, alone]
+    measured = shares.measure(host.env, pids, 4)
+    print("shares", measured)
+
+    grown = host.add(["cotenant", "run", "--name", "grower", "--memory.max", "1G", "--", tinygrad,
+                      PROGRAMS / "real/tinygrad-grow.py"])
+    said = grown.answer(120)
+    assert said[0] == "MemoryError" and "failed on CUDA" in " ".join(said), said
+    assert grown.answer(60) == ["tensors", "whole"]
+    assert grown.process.wait(20) == 0
+    book = [event["size"] for event in host.events("refused", "grower")]
+    assert book and all(size == 64 * MIB for size in book)
+
+    for tenant, name, wanted, (low, high) in zip((one, two), ("one", "two"), (30, 70), measured):
+        assert wanted - BELOW <= low and high <= wanted + ABOVE, f"{name}: {low} to {high} %"
+        assert tenant.process.poll() is None
+        assert host.book(name)["refused"] == 0
+    # They go on, in step with each other: what one computes does not depend on the other.
+    again = losses_of(one, 2), losses_of(two, 2)
+    assert again[0] == again[1]
+    for pid in pids:
+        os.kill(pid, 15)
+
+
+def test_what_taichi_takes_out_of_its_pool_is_counted(host):
+    python = python_of("taichi")
+    tenant = host.add(["cotenant", "run", "--name", "taichi", "--memory.max", 2 * GIB, "--", python,
+                       PROGRAMS / "real/taichi-pool.py"])
+    books, reserved = [], []
+    for _ in range(5):
+        words = tenant.answer(60)
+        while words[0] != "reserved":  # it greets first
+            words = tenant.answer(60)
+        reserved.append(int(words[1]))
+        books.append(host.book("taichi")["memory.allocated"])
+        tenant.send("go on")
+    assert tenant.process.wait(20) == 0
+    print("books", books, "reserved", reserved)
+    for i in range(1, len(books)):
+        assert abs(books[i] - books[0] - (reserved[i] - reserved[0])) <= ROUNDING
+    # Two arrays of 12 and 20 MiB; the first stays with the pool when it is freed, and goes with a trim.
+    assert 32 * MIB - ROUNDING <= books[1] - books[0] <= 32 * MIB
+    assert books[2] == books[1]
+    assert books[3] - books[2] == -12 * MIB
+    assert books[4] - books[3] == -20 * MIB
