@@ -119,6 +119,8 @@ int change_check_nested(struct daemon *d, const struct request *q, const struct 
 		return 0;
 	if (limits_find(limits, LIMIT_ON_FAILURE, ""))
 		return api_fail(q->error, API_E_FORBIDDEN, "only root can set on-failure");
+	if (limits_find(limits, LIMIT_MEMORY_PRIORITY, ""))
+		return api_fail(q->error, API_E_FORBIDDEN, "only root can set memory.priority");
 	for (i = 0; i < daemon_n_devices(d); i++) {
 		limits_resolve(limits, d->gpu->devices[i].uuid, d->gpu->devices[i].total_bytes,
 			       &wanted);

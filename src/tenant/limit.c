@@ -82,6 +82,27 @@ static int parse_choice(const char *text, uint64_t *ret)
 	return -EINVAL;
 }
 
+/* A setting is one number: both steps are in it. */
+static uint64_t ladder_number(struct ladder ladder)
+{
+	return ladder.from * N_LADDER_STEPS + ladder.to;
+}
+
+static struct ladder ladder_of_number(uint64_t number)
+{
+	return (struct ladder){ number / N_LADDER_STEPS, number % N_LADDER_STEPS };
+}
+
+static int parse_ladder(const char *text, uint64_t *ret)
+{
+	struct ladder ladder;
+	int r = ladder_parse(text, &ladder);
+
+	if (r == 0)
+		*ret = ladder_number(ladder);
+	return r;
+}
+
 /* What would have been right, by kind. */
 static const char *const kind_examples[] = {
 	[LIMIT_SIZE] = "a size such as 4G, 512MiB or 50%, or max",
@@ -89,6 +110,7 @@ static const char *const kind_examples[] = {
 	[LIMIT_WEIGHT] = "a number from 1 to 10000",
 	[LIMIT_SHARE] = "per cent from 0 to 100, or max",
 	[LIMIT_CHOICE] = "kill or allow",
+	[LIMIT_LADDER] = "warn, suspend, evict or kill, or from one to a later one: suspend-kill",
 };
 
 int limit_value_parse(enum limit_id id, const char *text, struct limit_value *ret,
@@ -113,6 +135,9 @@ int limit_value_parse(enum limit_id id, const char *text, struct limit_value *re
 		break;
 	case LIMIT_CHOICE:
 		r = parse_choice(text, &v.number);
+		break;
+	case LIMIT_LADDER:
+		r = parse_ladder(text, &v.number);
 		break;
 	}
 	if (r < 0)
@@ -139,6 +164,8 @@ const char *limit_value_print(enum limit_id id, const struct limit_value *value,
 		return value->number == QUANTITY_MAX ? "max" : percent_print(value->number, buf);
 	case LIMIT_CHOICE:
 		return on_failure_names[value->number];
+	case LIMIT_LADDER:
+		return ladder_print(ladder_of_number(value->number), buf);
 	}
 	return "?";
 }
@@ -313,14 +340,21 @@ void limits_resolve(const struct limits *limits, const char *device, uint64_t to
 	const struct limit_setting *wait = limits_find(limits, LIMIT_MEMORY_WAIT, device);
 	uint64_t share;
 
+	ret->has_request = limits_find(limits, LIMIT_MEMORY_LOW, device) != NULL;
 	ret->memory_low = resolve(limits, LIMIT_MEMORY_LOW, device, total_bytes, 0);
 	ret->memory_max = resolve(limits, LIMIT_MEMORY_MAX, device, total_bytes, QUANTITY_MAX);
 	if (!may_use(limits, device)) {
+		ret->has_request = false;
 		ret->memory_low = 0;
 		ret->memory_max = 0;
 	}
 	ret->wait_max_ms = wait ? wait->value.number : 0;
 	ret->wait_low_ms = wait ? wait->value.number : LIMIT_DEFAULT_WAIT_LOW_MS;
+	ret->ladder = ladder_of_number(
+		resolve(limits, LIMIT_MEMORY_POLICY, device, 0,
+			ladder_number((struct ladder){ LADDER_WARN, LADDER_WARN })));
+	ret->grace_ms = resolve(limits, LIMIT_MEMORY_GRACE, device, 0, LIMIT_DEFAULT_GRACE_MS);
+	ret->priority = resolve(limits, LIMIT_MEMORY_PRIORITY, device, 0, LIMIT_DEFAULT_PRIORITY);
 	ret->compute_weight =
 		resolve(limits, LIMIT_COMPUTE_WEIGHT, device, 0, LIMIT_DEFAULT_WEIGHT);
 	share = resolve(limits, LIMIT_COMPUTE_MAX, device, 0, QUANTITY_MAX);

@@ -10,6 +10,7 @@
 #define TENANT_LIMIT_H
 
 #include "base/quantity.h"
+#include "tenant/ladder.h"
 
 /* "MIG-" or "GPU-" and 36 characters, older MIG names are longer. */
 #define DEVICE_UUID_SIZE 80
@@ -17,6 +18,8 @@
 /* What holds without a setting. */
 #define LIMIT_DEFAULT_WEIGHT	  100
 #define LIMIT_DEFAULT_WAIT_LOW_MS 30000
+#define LIMIT_DEFAULT_GRACE_MS	  60000
+#define LIMIT_DEFAULT_PRIORITY	  100
 
 enum limit_id {
 #define LIMIT(id, name, kind, scope, metavar, help) LIMIT_##id,
@@ -25,7 +28,14 @@ enum limit_id {
 	N_LIMITS,
 };
 
-enum limit_kind { LIMIT_SIZE, LIMIT_DURATION, LIMIT_WEIGHT, LIMIT_SHARE, LIMIT_CHOICE };
+enum limit_kind {
+	LIMIT_SIZE,
+	LIMIT_DURATION,
+	LIMIT_WEIGHT,
+	LIMIT_SHARE,
+	LIMIT_CHOICE,
+	LIMIT_LADDER
+};
 enum limit_scope { LIMIT_PER_DEVICE, LIMIT_PER_TENANT };
 enum limit_on_failure { ON_FAILURE_KILL, ON_FAILURE_ALLOW };
 
@@ -41,8 +51,8 @@ extern const struct limit_info limit_infos[N_LIMITS];
 
 /**
  * struct limit_value - one value
- * @number:	bytes, milliseconds, weight, thousandths, enum limit_on_failure;
- *		QUANTITY_MAX is "max"
+ * @number:	bytes, milliseconds, weight, thousandths, enum limit_on_failure, a ladder's two
+ *		steps; QUANTITY_MAX is "max"
  * @is_part:	a size in thousandths of the device's memory
  */
 struct limit_value {
@@ -73,18 +83,26 @@ struct limits {
 
 /**
  * struct device_limits - what holds on one device
+ * @has_request:		memory.low was set: what is beyond it is over-use
  * @memory_low:			bytes
  * @memory_max:			bytes, or QUANTITY_MAX
  * @wait_max_ms:		hold at memory.max; QUANTITY_MAX: for ever
  * @wait_low_ms:		hold beyond memory.low
+ * @ladder:			what is done about over-use
+ * @grace_ms:			how long after the warning; QUANTITY_MAX: for ever
+ * @priority:			1 to 10000
  * @compute_weight:		1 to 10000
  * @compute_max_permille:	0 to 1000; 1000 is no limit
  */
 struct device_limits {
+	bool has_request;
 	uint64_t memory_low;
 	uint64_t memory_max;
 	uint64_t wait_max_ms;
 	uint64_t wait_low_ms;
+	struct ladder ladder;
+	uint64_t grace_ms;
+	uint32_t priority;
 	uint32_t compute_weight;
 	uint32_t compute_max_permille;
 	enum limit_on_failure on_failure;
