@@ -2,6 +2,7 @@
 #include "ctl/ctl.h"
 
 #include <stdarg.h>
+#include <time.h>
 
 const char *ctl_option(const struct ctl *ctl, const char *name)
 {
@@ -80,4 +81,13 @@ int ctl_match(const struct ctl *ctl, char **ret)
 	if (n == 1)
 		*ret = kind ? str_format("%s:%s", kind, value) : strdup("default");
 	return 0;
+}
+
+const char *ctl_clock(const json_t *seconds, char buf[32])
+{
+	time_t when = json_number_value(seconds);
+	struct tm tm;
+
+	strftime(buf, 32, "%F %T", localtime_r(&when, &tm));
+	return buf;
 }

@@ -122,6 +122,18 @@ int ctl_print_json(json_t *object);
 void ctl_warn(const json_t *reply);
 
 /**
+ * ctl_explain_incident() - print one with its actions
+ *
+ * Return: the exit code.
+ */
+int ctl_explain_incident(const struct ctl *ctl, const char *number);
+
+/**
+ * ctl_clock() - a time of an answer as people write it
+ */
+const char *ctl_clock(const json_t *seconds, char buf[32]);
+
+/**
  * ctl_match() - the match that --user and its like ask for; the caller frees it
  *
  * Return: 0 (NULL where none is given), or 2 where several are.
@@ -134,6 +146,8 @@ int verb_list(const struct ctl *ctl);
 int verb_show(const struct ctl *ctl);
 int verb_adopt(const struct ctl *ctl);
 int verb_release(const struct ctl *ctl);
+int verb_ps(const struct ctl *ctl);
+int verb_incidents(const struct ctl *ctl);
 int verb_events(const struct ctl *ctl);
 int verb_explain(const struct ctl *ctl);
 int verb_doctor(const struct ctl *ctl);

@@ -2,18 +2,14 @@
 /* cotenant events, explain: what happened, and what it means. */
 #include "ctl/ctl.h"
 
-#include <time.h>
-
 static void print_event(const json_t *event)
 {
-	time_t when = json_number_value(json_object_get(event, "time"));
 	const char *tenant = json_string_value(json_object_get(event, "tenant"));
 	char clock[32];
-	struct tm tm;
 
-	strftime(clock, sizeof(clock), "%F %T", localtime_r(&when, &tm));
 	printf("%6lld  %s  %-14s %-16s %s\n",
-	       (long long)json_integer_value(json_object_get(event, "id")), clock,
+	       (long long)json_integer_value(json_object_get(event, "id")),
+	       ctl_clock(json_object_get(event, "time"), clock),
 	       json_string_value(json_object_get(event, "kind")), tenant ? tenant : "-",
 	       json_string_value(json_object_get(event, "text")));
 }
@@ -76,7 +72,9 @@ int verb_explain(const struct ctl *ctl)
 	json_t *event;
 
 	if (ctl->argc != 1)
-		return ctl_usage(ctl, "say which event, by its number");
+		return ctl_usage(ctl, "say which event, by its number, or which incident: i3");
+	if (*ctl->argv[0] == 'i')
+		return ctl_explain_incident(ctl, ctl->argv[0] + 1);
 	if (ctl_call(ctl, API_EVENTS_EXPLAIN, json_pack("{s:s}", "event", ctl->argv[0]), &event))
 		return 1;
 	if (ctl->json)

@@ -9,7 +9,8 @@
 #include <mntent.h>
 #include <sys/stat.h>
 
-static int find_mount(char **ret)
+/* @controller: NULL for the v2 hierarchy */
+static int find_mount(const char *controller, char **ret)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
 	struct mntent *m;
@@ -18,7 +19,8 @@ static int find_mount(char **ret)
 	if (!f)
 		return -errno;
 	while ((m = getmntent(f))) {
-		if (!str_eq(m->mnt_type, "cgroup2"))
+		if (!str_eq(m->mnt_type, controller ? "cgroup" : "cgroup2") ||
+		    (controller && !hasmntopt(m, controller)))
 			continue;
 		*ret = strdup(m->mnt_dir);
 		r = *ret ? 0 : -ENOMEM;
@@ -35,11 +37,16 @@ int cgroup_mount(char **ret)
 	int r = 0;
 
 	if (!mount)
-		r = find_mount(&mount);
+		r = find_mount(NULL, &mount);
 	if (r < 0)
 		return r;
 	*ret = strdup(mount);
 	return *ret ? 0 : -ENOMEM;
+}
+
+int cgroup_v1_mount(const char *controller, char **ret)
+{
+	return find_mount(controller, ret);
 }
 
 int cgroup_dir(const char *path, char **ret)
@@ -137,6 +144,53 @@ bool cgroup_is_populated(const char *path)
 	file = str_format("%s/cgroup.events", dir);
 	return file && file_read_at(AT_FDCWD, file, 4096, &text, NULL) == 0 &&
 	       strstr(text, "populated 1");
+}
+
+static int each_pid_of(const char *dir, cgroup_pid_fn fn, void *userdata)
+{
+	_cleanup_free_ char *file = str_format("%s/cgroup.procs", dir), *text = NULL;
+	char *line, *state = NULL;
+	int r;
+
+	if (!file)
+		return -ENOMEM;
+	r = file_read_at(AT_FDCWD, file, 16 << 20, &text, NULL);
+	if (r < 0)
+		return r;
+	for (line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state))
+		fn(atoi(line), userdata);
+	return 0;
+}
+
+static int each_pid_below(const char *dir, cgroup_pid_fn fn, void *userdata)
+{
+	_cleanup_closedir_ DIR *d = opendir(dir);
+	struct dirent *entry;
+	int r;
+
+	if (!d)
+		return -errno;
+	r = each_pid_of(dir, fn, userdata);
+	while (r == 0 && (entry = readdir(d))) {
+		_cleanup_free_ char *below = NULL;
+
+		if (entry->d_type != DT_DIR || *entry->d_name == '.')
+			continue;
+		below = str_format("%s/%s", dir, entry->d_name);
+		r = below ? each_pid_below(below, fn, userdata) : -ENOMEM;
+		/* One that was taken away meanwhile has no processes. */
+		r = r == -ENOENT || r == -ENODEV ? 0 : r;
+	}
+	return r;
+}
+
+int cgroup_each_pid(const char *path, cgroup_pid_fn fn, void *userdata)
+{
+	_cleanup_free_ char *dir = NULL;
+	int r;
+
+	r = cgroup_dir(path, &dir);
+	return r < 0 ? r : each_pid_below(dir, fn, userdata);
 }
 
 void cgroup_remove(const char *path)

@@ -22,6 +22,13 @@
 int cgroup_mount(char **ret);
 
 /**
+ * cgroup_v1_mount() - where a controller's v1 hierarchy is mounted; the caller frees it
+ *
+ * Return: 0, or -ENODATA where there is none.
+ */
+int cgroup_v1_mount(const char *controller, char **ret);
+
+/**
  * cgroup_dir() - the folder of a path; the caller frees it
  */
 int cgroup_dir(const char *path, char **ret);
@@ -55,6 +62,14 @@ int cgroup_enter(pid_t pid, const char *name, char **ret_path);
  * cgroup_is_populated() - is there a process in it or below?
  */
 bool cgroup_is_populated(const char *path);
+
+/**
+ * cgroup_each_pid() - visit the processes in it and below
+ *
+ * Return: 0, or what the kernel said about the folder.
+ */
+typedef void (*cgroup_pid_fn)(pid_t pid, void *userdata);
+int cgroup_each_pid(const char *path, cgroup_pid_fn fn, void *userdata);
 
 /**
  * cgroup_remove() - take an empty cgroup away; one that is in use stays

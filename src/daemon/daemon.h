@@ -18,6 +18,7 @@
 struct activity;
 struct waiter;
 struct gate;
+struct overuse;
 
 /**
  * struct daemon - the whole of it
@@ -32,6 +33,7 @@ struct gate;
  * @compute_reason:	why compute limits are not enforced; NULL if they are
  * @waiters:		calls that wait for an event
  * @gate:		listens for reports of the second gate
+ * @overuse:		samples the devices and acts on tenants beyond their requests
  * @started_us:		when, since the epoch
  */
 struct daemon {
@@ -52,6 +54,7 @@ struct daemon {
 	struct activity *activity;
 	struct waiter *waiters;
 	struct gate *gate;
+	struct overuse *overuse;
 	uint64_t started_us;
 };
 
@@ -132,6 +135,9 @@ int method_tenants_release(struct daemon *d, const struct request *q, json_t **r
 int method_run_begin(struct daemon *d, const struct request *q, json_t **ret);
 int method_run_gate(struct daemon *d, const struct request *q, json_t **ret);
 int method_run_end(struct daemon *d, const struct request *q, json_t **ret);
+int method_incidents_list(struct daemon *d, const struct request *q, json_t **ret);
+int method_incidents_show(struct daemon *d, const struct request *q, json_t **ret);
+int method_processes_list(struct daemon *d, const struct request *q, json_t **ret);
 int method_events_explain(struct daemon *d, const struct request *q, json_t **ret);
 
 /**

@@ -7,6 +7,7 @@
  */
 #include "daemon/daemon.h"
 #include "daemon/gate.h"
+#include "daemon/overuse.h"
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -20,6 +21,7 @@
 
 #define SETTLE_EVERY_US 500000
 #define RELOAD_AFTER_US 200000
+#define SAMPLE_AT_LEAST_MS 20
 /* A cgroup that is made anew is limited from then on at the latest. */
 #define CGROUPS_EVERY_US 50000
 
@@ -45,6 +47,7 @@ struct options {
 	const char *values[N_OPTIONS];
 	enum engine_rung rung;
 	uint64_t failure_wait_ms;
+	struct overuse_options overuse;
 };
 
 uint64_t daemon_now_us(void)
@@ -72,9 +75,18 @@ static void print_help(void)
 		       option_infos[i].without ? ")" : "");
 }
 
+static int read_time(const struct options *o, enum option_id id, uint64_t least_ms, uint64_t *ret_ms)
+{
+	if (duration_parse(o->values[id], ret_ms) < 0 || *ret_ms == QUANTITY_MAX || *ret_ms < least_ms)
+		return log_err(-EINVAL, "--%s: '%s' is not a time such as %s", option_infos[id].name,
+			       o->values[id], option_infos[id].without);
+	return 0;
+}
+
 static int read_values(struct options *o)
 {
-	const char *rung = o->values[OPTION_RUNG], *wait = o->values[OPTION_FAILURE_WAIT];
+	const char *rung = o->values[OPTION_RUNG];
+	int r;
 
 	for (o->rung = ENGINE_RUNG_AUTO; o->rung <= ENGINE_RUNG_SUPERVISED; o->rung++) {
 		if (str_eq(engine_rung_name(o->rung), rung))
@@ -82,9 +94,13 @@ static int read_values(struct options *o)
 	}
 	if (o->rung > ENGINE_RUNG_SUPERVISED)
 		return log_err(-EINVAL, "--rung: '%s' is not auto, registers or supervised", rung);
-	if (duration_parse(wait, &o->failure_wait_ms) < 0 || o->failure_wait_ms == QUANTITY_MAX)
-		return log_err(-EINVAL, "--failure-wait: '%s' is not a time such as 10s", wait);
-	return 0;
+	o->overuse.state_dir = o->values[OPTION_STATE_DIR];
+	r = read_time(o, OPTION_FAILURE_WAIT, 0, &o->failure_wait_ms);
+	if (r == 0)
+		r = read_time(o, OPTION_SAMPLE, SAMPLE_AT_LEAST_MS, &o->overuse.slow_ms);
+	if (r == 0)
+		r = read_time(o, OPTION_SAMPLE_TENSE, SAMPLE_AT_LEAST_MS, &o->overuse.fast_ms);
+	return r;
 }
 
 /* Return: 0 to go on, 1 to end well, or a fault. */
@@ -250,6 +266,8 @@ static int add_sources(struct daemon *d)
 					       on_cgroups_time, d);
 	if (r >= 0)
 		r = daemon_compute_start(d);
+	if (r >= 0)
+		r = overuse_start(d);
 	if (r >= 0)
 		r = sd_event_add_signal(d->loop, NULL, SIGTERM, NULL, NULL);
 	if (r >= 0)
@@ -429,6 +447,8 @@ static int daemon_open(struct daemon *d, const struct options *o)
 		r = open_tenants(d, o);
 	if (r == 0)
 		r = daemon_activity_open(d);
+	if (r == 0)
+		r = overuse_open(d, &o->overuse);
 	if (r < 0)
 		return r;
 	daemon_devices_apply(d);
@@ -450,6 +470,7 @@ static void daemon_close(struct daemon *d)
 	api_server_free(d->api);
 	gate_close(d);
 	daemon_activity_close(d);
+	overuse_close(d);
 	tenants_done(&d->tenants);
 	if (d->engine)
 		engine_close(d->engine);

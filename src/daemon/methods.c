@@ -27,6 +27,9 @@ static const method_fn handlers[API_N_METHODS] = {
 	[API_RUN_GATE] = method_run_gate,
 	[API_RUN_END] = method_run_end,
 	[API_EVENTS_EXPLAIN] = method_events_explain,
+	[API_INCIDENTS_LIST] = method_incidents_list,
+	[API_INCIDENTS_SHOW] = method_incidents_show,
+	[API_PROCESSES_LIST] = method_processes_list,
 };
 
 void daemon_handle(struct api_call *call, void *userdata)

@@ -332,6 +332,7 @@ static struct tenant *tenant_make(struct tenants *tenants, const struct tenant_s
 		free(t);
 		return NULL;
 	}
+	t->id = ++tenants->last_id;
 	for (end = &tenants->first; *end; end = &(*end)->next)
 		;
 	*end = t;

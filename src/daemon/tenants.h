@@ -31,6 +31,7 @@ enum tenant_origin {
  * @lowered:		what its user took off
  * @template:		for TENANT_OF_TEMPLATE: whose limits it has
  * @uid:		whose it is: he sees it and may lower it; TENANT_NO_OWNER for nobody
+ * @id:			never used twice in this life of the daemon
  * @number:		in the engine; 0 where it is not there
  * @bound:		the engine charges its processes; else @problem says why not
  * @bound_id:		with @binding: what it is bound to
@@ -44,6 +45,7 @@ struct tenant {
 	enum tenant_origin origin;
 	char template[TENANT_NAME_SIZE];
 	uid_t uid;
+	uint32_t id;
 	uint32_t number;
 	bool bound;
 	enum engine_binding binding;
@@ -55,11 +57,13 @@ struct tenant {
 
 /**
  * struct tenants - all of them
+ * @last_id:	of a tenant, given out so far
  * @watching:	the engine looks at every mapping
  * @engine:	NULL where the kernel does not let us; then limits are kept, not enforced
  */
 struct tenants {
 	struct tenant *first;
+	uint32_t last_id;
 	struct config files;
 	struct config runs;
 	struct config lowered;

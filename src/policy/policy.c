@@ -80,11 +80,9 @@ static const char *const kind_names[N_POLICY_KINDS] = {
 };
 
 static const char *const reason_names[N_POLICY_REASONS] = {
-	[POLICY_OVER] = "over-request",	      [POLICY_GRACE] = "grace-over",
-	[POLICY_PRESSURE] = "little-free",    [POLICY_FORESIGHT] = "soon-full",
-	[POLICY_WANTED] = "others-wait",      [POLICY_DEADLINE] = "suspend-deadline",
-	[POLICY_STILL_THERE] = "still-there", [POLICY_BUDGET] = "too-many-ended",
-	[POLICY_WITHIN] = "within-request",   [POLICY_GONE] = "gone",
+#define POLICY_REASON(id, name, words) [POLICY_##id] = name,
+#include "policy/reasons.def"
+#undef POLICY_REASON
 };
 
 const char *policy_kind_name(enum policy_kind kind)
@@ -227,7 +225,8 @@ static void count_all(struct deciding *x, struct policy_case *c)
 
 	for (i = 0; i < x->n_devices; i++) {
 		count(x, c, i);
-		if (c->n_over[i] > 0 && c->n_over[i] < x->numbers->n_over)
+		if (x->sample->devices[i].known && c->n_over[i] > 0 &&
+		    c->n_over[i] < x->numbers->n_over)
 			x->state->devices[i].is_tense = true;
 	}
 	find_worst(x, c);
@@ -431,10 +430,12 @@ static void advance(struct deciding *x, struct policy_case *c)
 		else
 			begin_ladder(x, c);
 	}
+	if (c->suspended && c->tenant->ladder.to < LADDER_SUSPEND)
+		resume(x, c, POLICY_CHANGED);
 	if (is_clear(x, c)) {
 		act(x, c, POLICY_CLEAR, POLICY_WITHIN);
 		c->open = false;
-	} else if (c->is_over) {
+	} else if (c->is_over && is_above(x, c)) {
 		go_on(x, c);
 	} else if (is_past_deadline(x, c)) {
 		resume(x, c, POLICY_DEADLINE);
@@ -470,8 +471,9 @@ static void take_devices(struct deciding *x)
 	for (i = 0; i < x->n_devices; i++) {
 		d = &x->sample->devices[i];
 		m = &x->state->devices[i];
-		if (d->known)
-			pressure_remember(m, x->now_ms, d->free_bytes);
+		if (!d->known)
+			continue;
+		pressure_remember(m, x->now_ms, d->free_bytes);
 		x->pressure[i] = pressure_of(x->numbers, m, d);
 		m->is_tense = x->pressure[i].on;
 	}

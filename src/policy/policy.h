@@ -66,7 +66,7 @@ extern const struct policy_numbers policy_defaults;
 
 /**
  * struct policy_device - a device as it is now
- * @known:		it could be asked; nothing is decided on one that could not
+ * @known:		it was asked and has answered; nothing is decided on one that was not
  * @wanted_bytes:	what has to be free so that the allocations can run that wait and are
  *			within their tenants' requests; 0 where none waits
  */
@@ -125,16 +125,9 @@ enum policy_kind {
 };
 
 enum policy_reason {
-	POLICY_OVER,	    /* above the request for so many samples */
-	POLICY_GRACE,	    /* and for longer than the grace */
-	POLICY_PRESSURE,    /* the device has little free */
-	POLICY_FORESIGHT,   /* or will soon have none */
-	POLICY_WANTED,	    /* or others wait for what they asked for */
-	POLICY_DEADLINE,    /* suspended for as long as may be */
-	POLICY_STILL_THERE, /* the step before did not end it */
-	POLICY_BUDGET,	    /* so many were ended within the window */
-	POLICY_WITHIN,	    /* within its request again */
-	POLICY_GONE,	    /* the tenant is no more */
+#define POLICY_REASON(id, name, words) POLICY_##id,
+#include "policy/reasons.def"
+#undef POLICY_REASON
 	N_POLICY_REASONS,
 };
 

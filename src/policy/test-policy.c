@@ -185,6 +185,13 @@ static void test_suspend(void)
 	n.device.known = false;
 	check(quiet(&n, 29) && str_eq(next(&n), "resume 1"),
 	      "suspend: the deadline holds though the device cannot be asked");
+	n.device.known = true;
+	sample(&n);
+	sample(&n);
+	check(str_eq(next(&n), "suspend 1"), "suspend: it can be asked again");
+	t->ladder = LADDER(WARN, WARN);
+	check(str_eq(next(&n), "resume 1") && last_reason(&n, POLICY_CHANGED),
+	      "suspend: let go when its policy no longer has one");
 	node_done(&n);
 }
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes that have memory of a device, as the driver tells, with whose they are.
+ *
+ * Each is looked at once, when it is first listed, and held on to by a descriptor of the
+ * process: while that says that it lives, its number cannot mean another one. So a sample
+ * costs a call to the driver per device and nothing per process.
+ */
+#ifndef DAEMON_RESIDENTS_H
+#define DAEMON_RESIDENTS_H
+
+#include "assoc/assoc.h"
+#include "gpu/gpu.h"
+#include "tenant/ledger.h"
+
+/**
+ * struct resident - one process
+ * @pidfd:	the process itself
+ * @listed:	a bit per device that lists it
+ * @unknown:	a bit per device that does not tell how much it has
+ * @bytes:	what it has of each device
+ * @tenants:	whom it is charged to, by their ids
+ */
+struct resident {
+	struct assoc_process who;
+	int pidfd;
+	uint32_t listed;
+	uint32_t unknown;
+	uint64_t bytes[LEDGER_DEVICES];
+	uint32_t tenants[LEDGER_DEPTH];
+	unsigned n_tenants;
+};
+
+/**
+ * struct residents - all of them, by process id
+ * @epoll_fd:	tells of those that have died
+ * @proc_fd:	/proc
+ */
+struct residents {
+	struct resident **items;
+	size_t n;
+	size_t cap;
+	int epoll_fd;
+	int proc_fd;
+};
+
+int residents_init(struct residents *residents);
+
+/**
+ * residents_sample() - ask a device again
+ *
+ * Whoever dies meanwhile is dropped, so that what it had is nobody's.
+ *
+ * Return: 0, or a fault: what was known of the device is then as it was.
+ */
+int residents_sample(struct residents *residents, struct gpu *gpu, unsigned device);
+
+struct resident *residents_find(const struct residents *residents, pid_t pid);
+
+void residents_done(struct residents *residents);
+
+#endif

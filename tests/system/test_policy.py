@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenants beyond their requests: warned, suspended, evicted and killed, and nobody else."""
+import pathlib
+
+import pytest
+
+from conftest import GIB, MIB, eventually, host_in_use
+
+
+@pytest.fixture
+def fast_host(machine):
+    """Devices of 4 GiB that are sampled often: more than 3 GiB in use is pressure."""
+    yield from host_in_use({"SOFTGPU_MEMORY": "4G"}, "--sample", "100ms", "--sample-tense", "50ms")
+
+
+def actions(host, tenant, incident=0):
+    """What was done in an incident of a tenant: [(action, reason, result)]."""
+    known = host.json("incidents", "--tenant", tenant)["incidents"]
+    if len(known) <= incident:
+        return []
+    shown = host.json("explain", f"i{known[incident]['id']}")
+    return [(e["action"], e["reason"], e["result"] or "") for e in shown["entries"]]
+
+
+def words(host, tenant, incident=0):
+    return [action for action, _, _ in actions(host, tenant, incident)]
+
+
+def state(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_over_use_is_warned(fast_host):
+    host = fast_host
+    tenant = host.run("--memory.low", "512M", name="t").started()
+    neighbour = host.run("--memory.low", "512M", name="n").started()
+    assert tenant.alloc(1536 * MIB) > 0 and neighbour.alloc(256 * MIB) > 0
+    eventually(lambda: words(host, "t") == ["warn"], "it is warned")
+    assert "memory.low" in host.cotenant("explain", host.events("over-request", "t")[0]["id"])
+    assert host.json("incidents", "--open")["incidents"][0]["peak"] > 1536 * MIB
+    told = host.cotenant("explain", "i1")
+    assert "asked for 512M" in told and "three samples" in told and "It goes on." in told
+    host.cotenant("set", "t", "memory.low=2G")
+    eventually(lambda: words(host, "t") == ["warn", "clear"], "the incident is over")
+    assert not host.json("incidents", "--open")["incidents"] and not host.json("incidents", "--tenant", "n")["incidents"]
+    assert tenant.ask("check") == neighbour.ask("check") == ["right"]
+
+
+def test_suspended_after_its_grace_and_let_go(fast_host):
+    host = fast_host
+    tenant = host.run("--memory.low", "512M", "--memory.policy", "suspend", "--memory.grace", "1s", name="t").started()
+    pid = tenant.pid()
+    assert tenant.alloc(1536 * MIB) > 0
+    eventually(lambda: words(host, "t") == ["warn", "suspend"], "it is suspended")
+    eventually(lambda: actions(host, "t")[1][2].startswith("stopped after"), "it has stopped")
+    assert actions(host, "t")[1][1] == "grace-over"
+    tenant.send("check")
+    assert not tenant.has_answered(0.5)
+    host.cotenant("set", "t", "memory.low=2G")
+    assert tenant.answer() == ["right"] and tenant.pid() == pid
+    eventually(lambda: words(host, "t") == ["warn", "suspend", "resume", "clear"], "the incident is over")
+
+
+def test_a_user_is_suspended_by_his_processes(fast_host):
+    host = fast_host
+    host.cotenant("set", "--user", "61001", "memory.low=512M", "memory.policy=suspend", "memory.grace=0")
+    tenant = host.spawn(user=61001).started()
+    pid = tenant.pid()
+    assert tenant.alloc(1536 * MIB) > 0
+    eventually(lambda: state(pid) == "T", "it is stopped")
+    host.cotenant("release", "61001")
+    eventually(lambda: state(pid) != "T", "who is no tenant any more goes on")
+    assert tenant.ask("check") == ["right"]
+
+
+@pytest.mark.parametrize("policy,event", [("evict", "evicted"), ("kill", "ended")])
+def test_ended_after_its_grace(fast_host, policy, event):
+    host = fast_host
+    neighbour = host.run("--memory.low", "1G", "--memory.policy", "kill", name="n").started()
+    assert neighbour.alloc(512 * MIB) > 0
+    tenant = host.run("--memory.low", "512M", "--memory.policy", policy, "--memory.grace", "500ms", name="t").started()
+    assert tenant.alloc(1536 * MIB) > 0
+    assert tenant.process.wait(20) != 0
+    eventually(lambda: words(host, "t") == ["warn", policy, "clear"], "the incident is over")
+    assert "ended by SIGTERM" in eventually(lambda: actions(host, "t")[1][2], "the result is known")
+    assert host.events(event, "t") and not host.json("incidents", "--tenant", "n")["incidents"]
+    assert neighbour.ask("check") == ["right"]
+
+
+def test_an_ask_within_its_request_is_given_room(fast_host):
+    """One large ask, of whom a borrower leaves no room: held, the borrower ended, and then it runs."""
+    host = fast_host
+    borrower = host.run("--memory.low", "512M", "--memory.policy", "suspend-kill", name="borrower").started()
+    owner = host.run("--memory.low", "3G", "--memory.wait", "max", name="owner").started()
+    assert borrower.alloc(2 * GIB) > 0
+    address = owner.alloc(int(2.5 * GIB))
+    assert address > 0, "it waited for room"
+    assert borrower.process.wait(20) != 0
+    eventually(lambda: words(host, "borrower") == ["warn", "suspend", "evict", "clear"], "the incident is over")
+    assert actions(host, "borrower")[1][1] == "others-wait"
+    assert not host.json("incidents", "--tenant", "owner")["incidents"]
+    assert owner.ask("check") == ["right"]
+
+
+def test_who_is_suspended_outlives_no_daemon(fast_host):
+    host = fast_host
+    tenant = host.run("--memory.low", "512M", "--memory.policy", "suspend", "--memory.grace", "0", name="t").started()
+    assert tenant.alloc(1536 * MIB) > 0
+    eventually(lambda: "suspend" in words(host, "t") and actions(host, "t")[1][2], "it is suspended")
+    tenant.send("check")
+    host.kill()
+    assert not tenant.has_answered(0.5)
+    host.start()
+    assert words(host, "t")[-1] == "clear" and actions(host, "t")[-1][1] == "daemon-restart"
+    # It is still beyond its request: a new incident, after it could run for three samples.
+    eventually(lambda: "suspend" in words(host, "t", 1), "it is suspended again")
+    host.cotenant("set", "t", "memory.policy=warn")
+    assert tenant.answer() == ["right"]
+
+
+def test_who_has_what_is_shown(fast_host):
+    host = fast_host
+    tenant = host.run("--memory.low", "1G", name="t").started()
+    stranger = host.spawn(device=1).started()
+    assert tenant.alloc(300 * MIB) > 0 and stranger.alloc(200 * MIB) > 0
+    shown = eventually(lambda: (p := {p["pid"]: p for p in host.json("ps")["processes"]
+                                      if p["memory"] > 100 * MIB}) and len(p) == 2 and p, "both are listed")
+    assert shown[tenant.pid()]["tenants"] == ["t"] and shown[tenant.pid()]["gpu"] == 0
+    assert shown[stranger.pid()]["tenants"] == [] and shown[stranger.pid()]["gpu"] == 1
+    assert "unowned" in host.cotenant("ps")
