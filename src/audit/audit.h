@@ -14,7 +14,7 @@
 #include "../tenant/ledger.h"
 #include "../tenant/share.h"
 
-#define AUDIT_LAYOUT		3
+#define AUDIT_LAYOUT		4
 #define AUDIT_PROCESSES		16384	/* processes that are charged; a power of two */
 #define AUDIT_SLOTS		16384	/* threads that wait at the same time; a power of two */
 #define AUDIT_TENANT_PROCESSES	4096	/* of these, how many one tenant may take */
@@ -30,6 +30,7 @@
 enum audit_failure {
 	AUDIT_FAILURE_KILL,
 	AUDIT_FAILURE_ALLOW,
+	AUDIT_FAILURE_DENY,	/* answered by the program itself; on the rung `registers` alone */
 };
 
 /**
@@ -88,6 +89,8 @@ enum audit_process_state {
 	AUDIT_PROCESS_LIVE,
 };
 
+#define AUDIT_PROCESS_MOVING (1U << 31)
+
 /**
  * struct audit_process - one process that is charged
  * @owner:		its id in the initial pid namespace, shifted left by 32, and enum audit_process_state
@@ -95,7 +98,7 @@ enum audit_process_state {
  * @bindings:		for which state of the bindings @chain was found
  * @cgroup:		its cgroup when @chain was found
  * @chain:		whom it is charged to
- * @moving:		a thread is changing @chain
+ * @charging:		changes of its charge under way, and AUDIT_PROCESS_MOVING: see bpf/charge.h
  * @probed:		generation whose probes are on its launches (user space, and BPF when it gives up waiting)
  * @n_changes:		grows with each change of @use
  * @use:		bytes its calls account for, per device
@@ -111,7 +114,7 @@ struct audit_process {
 	__u32 bindings;
 	__u64 cgroup;
 	struct ledger_chain chain;
-	__u32 moving;
+	__u32 charging;
 	__u32 probed;
 	__u64 n_changes;
 	__u64 use[LEDGER_DEVICES];
@@ -200,6 +203,7 @@ enum audit_event_kind {
 	AUDIT_EVENT_NEW_PROCESS,	/* a process is charged for the first time */
 	AUDIT_EVENT_FAILED_KILL,	/* nobody could answer: killed */
 	AUDIT_EVENT_FAILED_ALLOW,	/* nobody could answer: allowed */
+	AUDIT_EVENT_FAILED_DENY,	/* nobody could hold it: answered */
 	AUDIT_EVENT_DEVICE_UNKNOWN,	/* charged to a guessed device */
 	AUDIT_EVENT_UNRECORDED,		/* no room for a record: charged until the process ends */
 	AUDIT_EVENT_RAN,		/* a call that was to be answered has run all the same */
@@ -246,12 +250,13 @@ struct audit_wake {
 /**
  * struct audit_control - one of these, shared by all generations of the programs
  * @layout:		AUDIT_LAYOUT of whoever made the maps
- * @generation:		only the programs loaded with this number act
+ * @generation:		only the programs loaded with this number act; 0 for none
  * @bindings:		grows when a binding of a tenant changes
  * @n_devices:		devices are 0 .. @n_devices - 1
  * @default_tenant:	who is charged for a process that no other tenant matches, 0 for nobody
  * @holder:		process id of the holder
  * @daemon:		process id of the daemon, which is nobody's: it must see the devices as they are
+ * @dismissed:		no program acts any more: the holder lets everybody go and ends
  * @heartbeat_ns:	when the holder was last seen, on the monotonic clock
  * @failure_wait_ns:	how long a thread waits for a holder
  * @next_serial:	for processes
@@ -273,7 +278,7 @@ struct audit_control {
 	__u64 next_ticket;
 	__u64 wakes_lost;
 	__u32 daemon;
-	__u32 unused;
+	__u32 dismissed;
 };
 
 #define AUDIT_LIBRARIES 64
@@ -319,9 +324,35 @@ struct audit_work {
 	struct audit_kernel kernels[AUDIT_KERNELS];
 };
 
+enum audit_order_kind {
+	AUDIT_ORDER_ADOPT,	/* charge a process to `chain`: a new record for it, or the one it has moves */
+	AUDIT_ORDER_SETTLE,	/* what the device says of a process */
+	AUDIT_ORDER_UNOWNED,	/* what the device says of processes that are nobody's */
+	AUDIT_ORDER_END,	/* a process has died unseen */
+	AUDIT_ORDER_REAP,	/* drop the records of what dead processes had */
+};
+
+/**
+ * struct audit_order - a change of the books that user space wants (user space)
+ *
+ * It is written here and carried out by a program, as that is finished whatever happens to who asked for
+ * it. Nobody but the engine that has the lock gives orders.
+ */
+struct audit_order {
+	__u32 kind;
+	__u32 tgid;
+	__u32 device;
+	__s32 result;		/* 0, or ENGINE_E_* (programs) */
+	__u64 bytes;
+	__u64 n_changes;
+	__u64 cgroup;
+	struct ledger_chain chain;
+};
+
 /** struct audit_state - all that is shared but the records of single allocations */
 struct audit_state {
 	struct audit_control control;
+	struct audit_order order;
 	struct audit_tenant tenants[LEDGER_TENANTS];
 	struct audit_device devices[LEDGER_DEVICES];
 	struct ledger books[LEDGER_TENANTS * LEDGER_DEVICES];
@@ -362,6 +393,8 @@ struct object {
 	__u64 counts;
 	__u32 device;
 	__u32 tenant;		/* whose cap it counts against */
+	__u32 process;		/* number of its record, which has the serial of the key while it lives */
+	__u32 unused;
 };
 
 /**

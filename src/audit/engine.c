@@ -4,7 +4,7 @@
  *
  * Successive engines share the maps below STATE/maps. Each loads programs of its own under the next
  * generation number, attaches them everywhere, switches the number, and only then drops the links of
- * the one before, so that at no time a call is decided by none or by both.
+ * the one before. The number sees to it that exactly one of both acts on each hit of a probe.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,6 +23,7 @@
 #include "audit.skel.h"
 
 #define FAILURE_WAIT_NS		10000000000ULL
+#define GENERATION_NONE		0
 
 /*
  * Since Linux 6.13 a frame of 64 bytes or more means a private stack per CPU, which a sleepable program
@@ -196,7 +197,7 @@ static int programs_choose_rung(struct engine *engine, enum engine_rung wanted)
 	return 0;
 }
 
-static int programs_open(struct engine *engine, enum engine_rung wanted)
+static int programs_open(struct engine *engine, const struct engine_options *options)
 {
 	uint32_t before;
 	int r;
@@ -216,7 +217,8 @@ static int programs_open(struct engine *engine, enum engine_rung wanted)
 		bpf_program__set_expected_attach_type(engine->programs->progs.on_call_return, ATTACH_UPROBE_MULTI);
 		bpf_program__set_expected_attach_type(engine->programs->progs.on_launch, ATTACH_UPROBE_MULTI);
 	}
-	r = programs_choose_rung(engine, wanted);
+	engine->programs->rodata->linger_rounds = options->linger_rounds;
+	r = programs_choose_rung(engine, options->rung);
 	if (r == 0)
 		r = programs_pin_maps(engine);
 	if (r == 0)
@@ -341,7 +343,7 @@ int engine_open(const struct engine_options *options, struct engine **ret)
 	if (r == 0)
 		r = state_dir_open(engine, options->state_dir);
 	if (r == 0)
-		r = programs_open(engine, options->rung);
+		r = programs_open(engine, options);
 	if (r == 0)
 		r = engine_start(engine, options);
 	if (r < 0)
@@ -385,11 +387,12 @@ void engine_remove(struct engine *engine)
 
 	if (!engine)
 		return;
+	/* The kernel takes probes off in its own time: from here on they do nothing. */
+	__atomic_store_n(&engine->state->control.generation, GENERATION_NONE, __ATOMIC_SEQ_CST);
+	holder_dismiss(engine);
 	launches_detach(engine);
 	attach_forget(engine, /* unpin= */ true);
 	links_drop(engine, /* ours= */ true);
-	/* Last, so that nobody waits for it any more. */
-	holder_stop(engine);
 	snprintf(state_dir, sizeof(state_dir), "%s", engine->state_dir);
 	engine_free(engine);
 	engine_discard(state_dir);

@@ -47,6 +47,7 @@ const char *engine_rung_name(enum engine_rung rung);
  * @offsets_dir:	folder of *.conf with offsets for builds whose symbols do not tell, NULL for none
  * @driver_version:	what runs here; NULL where it is not known
  * @cuda_version:	likewise
+ * @linger_rounds:	for a test: how long the programs linger at a probe before their generation begins, else 0
  */
 struct engine_options {
 	const char *state_dir;
@@ -55,6 +56,7 @@ struct engine_options {
 	const char *offsets_dir;
 	const char *driver_version;
 	const char *cuda_version;
+	uint32_t linger_rounds;
 };
 
 /**
@@ -178,7 +180,7 @@ int engine_adopt(struct engine *engine, pid_t pid);
 int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t device_bytes,
 		  uint64_t n_changes);
 
-/** engine_reap() - take off what processes held that died unseen; engine_dispatch() does it now and then */
+/** engine_reap() - take off what processes held that died unseen, drop the records of the dead; engine_dispatch() does it now and then */
 int engine_reap(struct engine *engine);
 
 /* --- device time --------------------------------------------------------------------------------- */

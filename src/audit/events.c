@@ -9,6 +9,9 @@
 
 #include "priv.h"
 
+#define REAP_AFTER_EXIT_NS 500000000ULL
+#define REAP_NS		   10000000000ULL
+
 static int on_event(void *userdata, void *data, size_t size)
 {
 	struct engine *engine = userdata;
@@ -16,9 +19,31 @@ static int on_event(void *userdata, void *data, size_t size)
 
 	if (size >= sizeof(*event) && event->kind == AUDIT_EVENT_NEW_PROCESS)
 		launches_meet(engine, event->tgid);
+	if (size >= sizeof(*event) && event->kind == AUDIT_EVENT_EXIT)
+		engine->exits = true;
 	if (engine->on_event && size >= sizeof(struct audit_event))
 		engine->on_event(data, "", engine->userdata);
 	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* Soon after processes have ended, and once in a while as word of an end may have been lost. */
+static int reap_now_and_then(struct engine *engine)
+{
+	uint64_t now = now_ns();
+
+	if (now < engine->reaped_ns + (engine->exits ? REAP_AFTER_EXIT_NS : REAP_NS))
+		return 0;
+	engine->reaped_ns = now;
+	engine->exits = false;
+	return engine_reap(engine);
 }
 
 int events_open(struct engine *engine)
@@ -35,12 +60,10 @@ int events_open(struct engine *engine)
 void events_tell(struct engine *engine, enum audit_event_kind kind, uint32_t row, const char *text)
 {
 	struct audit_event event = { .kind = kind, .row = row };
-	struct timespec ts;
 
 	if (!engine->on_event)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	event.time_ns = ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+	event.time_ns = now_ns();
 	engine->on_event(&event, text, engine->userdata);
 }
 
@@ -72,5 +95,7 @@ int engine_dispatch(struct engine *engine)
 	/* Whoever woke us: a look at the rings costs two loads a CPU, and a late wake-up costs calls. */
 	if (r >= 0)
 		r = watch_dispatch(engine);
+	if (r >= 0)
+		r = reap_now_and_then(engine);
 	return r < 0 ? r : 0;
 }

@@ -41,6 +41,8 @@
 #define SLOT_PROBES	64	/* as the programs: a thread's slot stands among so many from its id on */
 #define DECIDED_MS	20	/* a thread that was let go has met its probe again by then */
 #define END_MS		1000
+#define DISMISSED_MS_MIN 50
+#define DISMISSED_MS_MAX (END_MS / 2)
 #define WAKES_FD	3
 #define HOLDER_NAME	"cotenant-holder"
 #define STOPPED_FOR_GROUP(status) ((status) >> 16 == PTRACE_EVENT_STOP)
@@ -58,6 +60,7 @@ struct holder {
 	uint32_t queued[AUDIT_SLOTS];		/* ledgers whose n_queued is not 0 */
 	size_t n_queued;
 	uint64_t wakes_lost;
+	uint64_t dismissed_ns;			/* since when everybody is to be let go, 0 while not */
 };
 
 static uint64_t now_ns(void)
@@ -455,12 +458,48 @@ static void signals_drain(const struct holder *h)
 		continue;
 }
 
+/* Whether any slot is between these states of its life. */
+static bool is_any_slot(const struct holder *h, uint32_t first, uint32_t last)
+{
+	for (uint32_t i = 0; i < AUDIT_SLOTS; i++) {
+		uint32_t state = slot_state(&h->state->slots[i]);
+
+		if (state >= first && state <= last)
+			return true;
+	}
+	return false;
+}
+
 static bool is_stopping_any(const struct holder *h)
 {
-	for (uint32_t i = 0; i < AUDIT_SLOTS; i++)
-		if (slot_state(&h->state->slots[i]) == AUDIT_SLOT_STOPPING)
-			return true;
-	return false;
+	return is_any_slot(h, AUDIT_SLOT_STOPPING, AUDIT_SLOT_STOPPING);
+}
+
+/* Without a daemon around, one that was removed meanwhile, or has no holder any more, has taken its pins along. */
+static void look_for_dismissal(struct holder *h, uint64_t now)
+{
+	if (!h->dismissed_ns && (h->state->control.dismissed || (getppid() != h->parent && access(h->pin, F_OK))))
+		h->dismissed_ns = now;
+}
+
+/* No probe does anything any more: whoever is held goes on into his call, and whoever waits is held no longer. */
+static void let_all_go(struct holder *h)
+{
+	for (size_t i = 0; i < h->n_held; i++)
+		slot_release(h, h->held[i], 0);
+	queue_tidy(h);
+}
+
+/*
+ * What has begun is seen through: the holder's death would be that of a thread which it is stopping. After a
+ * dismissal some are still on their way here; one that cannot be had keeps nobody for long.
+ */
+static bool is_done(const struct holder *h, uint64_t now)
+{
+	if (is_replaced(h) || (h->dismissed_ns && now >= h->dismissed_ns + DISMISSED_MS_MAX * 1000000ULL))
+		return !is_stopping_any(h);
+	return h->dismissed_ns && now >= h->dismissed_ns + DISMISSED_MS_MIN * 1000000ULL &&
+	       !is_any_slot(h, AUDIT_SLOT_CLAIMED, AUDIT_SLOT_HELD);
 }
 
 static void holder_loop(struct holder *h)
@@ -474,15 +513,16 @@ static void holder_loop(struct holder *h)
 	for (;;) {
 		uint64_t now = now_ns();
 
-		if (is_replaced(h) && !is_stopping_any(h))
+		if (is_done(h, now))
 			return;
 		h->state->control.heartbeat_ns = now;
 		if (now >= next_sweep) {
-			if (getppid() != h->parent && access(h->pin, F_OK))
-				return;
+			look_for_dismissal(h, now);
 			sweep(h);
 			next_sweep = now + SWEEP_MS * 1000000ULL;
 		}
+		if (h->dismissed_ns)
+			let_all_go(h);
 		poll(fds, ARRAY_SIZE(fds), h->n_held ? QUEUE_MS : SWEEP_MS);
 		signals_drain(h);
 		ring_buffer__consume(h->wakes);
@@ -599,12 +639,28 @@ void holder_forget(struct engine *engine)
 	engine->holder_pidfd = -1;
 }
 
-void holder_stop(struct engine *engine)
+/* Its parent's: it has ended, or is killed. */
+static void holder_collect(struct engine *engine, int wait_ms)
 {
-	if (engine->holder <= 0)
-		return;
-	kill(engine->holder, SIGKILL);
+	struct pollfd fd = { .fd = engine->holder_pidfd, .events = POLLIN };
+
+	if (fd.fd < 0 || poll(&fd, 1, wait_ms) == 0)
+		kill(engine->holder, SIGKILL);
 	waitpid(engine->holder, NULL, 0);
 	holder_forget(engine);
 	engine->holder = 0;
+}
+
+void holder_stop(struct engine *engine)
+{
+	if (engine->holder > 0)
+		holder_collect(engine, /* wait_ms= */ 0);
+}
+
+void holder_dismiss(struct engine *engine)
+{
+	if (engine->holder <= 0)
+		return;
+	__atomic_store_n(&engine->state->control.dismissed, 1, __ATOMIC_SEQ_CST);
+	holder_collect(engine, END_MS);
 }

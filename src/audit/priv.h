@@ -69,6 +69,8 @@ struct engine {
 	char driver_version[OFFSETS_VERSION];
 	char cuda_version[OFFSETS_VERSION];
 	struct offsets_dir offsets;
+	bool exits;		/* processes have ended since the records of what they had were dropped */
+	uint64_t reaped_ns;
 	struct engine_unprobed unprobed[ENGINE_UNPROBED];
 	size_t n_unprobed;
 	engine_event_fn on_event;
@@ -105,8 +107,10 @@ void events_tell(struct engine *engine, enum audit_event_kind kind, uint32_t row
 
 /** holder_start() - fork the holder process. Return: 0 or a fault */
 int holder_start(struct engine *engine);
-/** holder_stop() - end it; who is held meets the probe again */
+/** holder_stop() - end it now; who is held meets the probe again */
 void holder_stop(struct engine *engine);
+/** holder_dismiss() - end it when it has let everybody go, as no program acts any more */
+void holder_dismiss(struct engine *engine);
 /** holder_forget() - leave it alone until the next engine's takes its place */
 void holder_forget(struct engine *engine);
 

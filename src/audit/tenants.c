@@ -27,22 +27,6 @@ int engine_device_set(struct engine *engine, unsigned device, const struct audit
 	return 0;
 }
 
-/* The part of the whole device's ledger that nobody owns is remembered as its `low`, which it has no other use for. */
-int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes)
-{
-	struct ledger *whole;
-
-	if (device >= LEDGER_DEVICES)
-		return -EINVAL;
-	whole = book(engine, 0, device);
-	if (bytes > whole->low)
-		ledger_charge(whole, bytes - whole->low);
-	else
-		ledger_uncharge(whole, whole->low - bytes);
-	whole->low = bytes;
-	return 0;
-}
-
 /* --- tenants ----------------------------------------------------------------------------------------- */
 
 int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_tenant)
@@ -136,7 +120,7 @@ int engine_book(const struct engine *engine, uint32_t tenant, unsigned device, s
 	if (tenant >= LEDGER_TENANTS || device >= LEDGER_DEVICES)
 		return -EINVAL;
 	*ret = *book(engine, tenant, device);
-	/* See engine_device_unowned(). */
+	/* See bpf/order.h. */
 	if (tenant == 0)
 		ret->low = 0;
 	return 0;

@@ -94,15 +94,23 @@ void bench_leave(struct bench *b)
 	b->engine = NULL;
 }
 
-void bench_return(struct bench *b)
+void bench_return_slowly(struct bench *b, uint32_t linger_rounds)
 {
-	struct engine_options options = { .state_dir = b->state_dir };
-	int r = engine_open(&options, &b->engine);
+	struct engine_options options = { .state_dir = b->state_dir, .linger_rounds = linger_rounds };
+	int r;
 
+	/* A holder that has just begun may have the lock for another moment. */
+	while ((r = engine_open(&options, &b->engine)) == -EBUSY)
+		usleep(1000);
 	if (r < 0)
 		fprintf(stderr, "engine_open: %s\n", strerror(-r));
 	assert(r == 0);
 	engine_on_event(b->engine, on_event, b);
+}
+
+void bench_return(struct bench *b)
+{
+	bench_return_slowly(b, 0);
 }
 
 void bench_abort(void)

@@ -54,6 +54,8 @@ void bench_close(struct bench *b);
 /** bench_leave(), bench_return() - let go of the engine so that another process can have it, and take it back */
 void bench_leave(struct bench *b);
 void bench_return(struct bench *b);
+/** bench_return_slowly() - the same, while each hit of a probe takes its time until the engine is there */
+void bench_return_slowly(struct bench *b, uint32_t linger_rounds);
 /* Killed when the test fails: a child that has the engine. */
 extern pid_t bench_child;
 /** bench_abort() - the same for a test that has failed; does not return */

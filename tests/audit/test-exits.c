@@ -48,6 +48,20 @@ static uint64_t empty_after(struct bench *b)
 	return clock_ns() - begin;
 }
 
+/* The records of what the dead had are dropped, too, or they would fill up their tenant's room for them. */
+static bool records_go(struct bench *b)
+{
+	struct audit_tenant tenant = {};
+
+	for (int i = 0; i < 30; i++) {
+		bench_pump(b, 100);
+		CHECK(engine_tenant(b->engine, b->tenant, &tenant) == 0);
+		if (tenant.n_objects == 0)
+			return true;
+	}
+	return false;
+}
+
 static void case_kills(struct bench *b, uint64_t wait_ns, const char *how)
 {
 	uint64_t worst = 0;
@@ -66,7 +80,7 @@ static void case_kills(struct bench *b, uint64_t wait_ns, const char *how)
 		      (unsigned long long)bench_current(b));
 		worst = took > worst ? took : worst;
 	}
-	bench_pump(b, 5);
+	CHECK(records_go(b), "records of the dead are left");
 	printf("ok 'exits: %d tenants killed at random instants, %s: books empty within %lu us'\n", KILLS, how,
 	       worst / 1000);
 }

@@ -8,12 +8,38 @@
  */
 #include "calls.h"
 #include "launch.h"
+#include "order.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 static noinline struct thread *thread_get(void)
 {
 	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static long linger(__u32 i, void *unused)
+{
+	return 0;
+}
+
+/*
+ * While one generation takes over from another both are called at each hit of a probe, the newer first as
+ * the kernel puts new programs before old ones. Should the take-over come in between, the newer has let
+ * the hit pass already; it has left word of that, and the older one acts once more.
+ */
+static noinline int is_our_turn(struct thread *t, __u64 sp)
+{
+	__u32 now = READ_ONCE(control.generation);
+	int passed_by_now = t->passed == now && t->passed_sp == sp;
+
+	t->passed = 0;
+	if (now < my_generation) {
+		t->passed = my_generation;
+		t->passed_sp = sp;
+		bpf_loop(linger_rounds, linger, NULL, 0);
+		return 0;
+	}
+	return now == my_generation || passed_by_now;
 }
 
 /* The record of the process of the call that the thread is in, if it is still the same process. */
@@ -65,16 +91,26 @@ static noinline int thread_note_call(struct thread *t, struct audit_regs *ctx, _
 	return 0;
 }
 
+/* More processes than there are records: not one of them allocates uncounted unless its tenant may. */
+static noinline int call_without_record(struct audit_regs *ctx, struct thread *t)
+{
+	if (ROW_AT(t->row)->action > ROW_GRAPH_INSTANTIATE)
+		return 0;
+	t->reason = AUDIT_REASON_NONE;
+	t->call_device = t->size = 0;
+	if (hold_failed(t, t->chain.tenants[0]) == CALL_ANSWER)
+		answer_here(ctx, t);
+	return 0;
+}
+
 SEC("uprobe.s")
 int on_call(struct audit_regs *ctx)
 {
 	struct thread *t;
 	int at;
 
-	if (READ_ONCE(control.generation) != my_generation)
-		return 0;
 	t = thread_get();
-	if (!t)
+	if (!t || !is_our_turn(t, ctx->sp))
 		return 0;
 	if (t->active) {
 		if (call_is_around(t, ctx->sp))
@@ -82,15 +118,14 @@ int on_call(struct audit_regs *ctx)
 		call_abandoned(t);
 	}
 	t->asked = 0;
+	thread_note_call(t, ctx, bpf_get_attach_cookie(ctx));
 	at = process_get(t, ctx->sp);
-	/* More processes than there are records: not one of them runs uncounted unless its tenant may. */
 	if (at == -2)
-		hold_failed(t, t->chain.tenants[0]);
+		call_without_record(ctx, t);
 	if (at < 0)
 		return 0;
 	t->process = at;
 	t->serial = PROCESS(at)->serial;
-	thread_note_call(t, ctx, bpf_get_attach_cookie(ctx));
 	if (!launch_gate(ctx, t))
 		return 0;
 	t->active = call_enter(ctx, t);
@@ -105,10 +140,8 @@ int on_launch(struct audit_regs *ctx)
 	struct thread *t;
 	int at;
 
-	if (READ_ONCE(control.generation) != my_generation)
-		return 0;
 	t = thread_get();
-	if (!t)
+	if (!t || !is_our_turn(t, ctx->sp))
 		return 0;
 	if (t->active) {
 		if (call_is_around(t, ctx->sp))
@@ -144,10 +177,8 @@ int on_call_return(struct audit_regs *ctx)
 {
 	struct thread *t;
 
-	if (READ_ONCE(control.generation) != my_generation)
-		return 0;
 	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
-	if (!t || ctx->sp != t->sp + sizeof(__u64))
+	if (!t || !is_our_turn(t, ctx->sp) || ctx->sp != t->sp + sizeof(__u64))
 		return 0;
 	if (t->asked && (__u32)ctx->ax == 0)
 		call_ran(t);
@@ -160,23 +191,6 @@ int on_call_return(struct audit_regs *ctx)
 }
 
 /* --- processes ----------------------------------------------------------------------------------- */
-
-/* Take everything off that a process was charged, and forget it. */
-static noinline int process_end(__u32 at, __u32 tgid)
-{
-	struct audit_process *p = PROCESS(at);
-	__u64 live = (__u64)tgid << 32 | AUDIT_PROCESS_LIVE;
-	__u64 claimed = (__u64)tgid << 32 | AUDIT_PROCESS_CLAIMED;
-
-	if (__sync_val_compare_and_swap(&p->owner, live, claimed) != live)
-		return 0;
-	charge_drop_all(at);
-	if (p->chain.n)
-		__sync_fetch_and_sub(&TENANT(p->chain.tenants[0])->n_processes, 1);
-	p->serial = 0;
-	WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);
-	return 1;
-}
 
 static noinline int exit_event(__u32 tgid, __u32 tenant)
 {
@@ -281,5 +295,14 @@ int on_signal(struct bpf_raw_tracepoint_args *ctx)
 	tgid = BPF_CORE_READ(task, tgid);
 	if (process_find(tgid) >= 0)
 		wake_send(AUDIT_WAKE_SIGNAL, ctx->args[0], tgid, ctx->args[3] ? 0 : BPF_CORE_READ(task, pid));
+	return 0;
+}
+
+/* --- what user space orders ---------------------------------------------------------------------- */
+
+SEC("syscall")
+int on_order(void *ctx)
+{
+	ORDER->result = order_carry_out();
 	return 0;
 }

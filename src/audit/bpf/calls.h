@@ -209,14 +209,10 @@ static noinline int context_popped(struct thread *t)
  * What a context was taken to cost is overhead from now on: the device soon tells how much it really is,
  * and the books are settled by that, also when the context ends.
  */
-static noinline int context_cost_is_overhead(struct thread *t)
+static inlined int context_cost_is_overhead(struct thread *t)
 {
-	struct audit_process *p = PROCESS(t->process);
-	__u64 bytes = bytes_take(USE(p, t->call_device), t->reserved);
-
-	__sync_fetch_and_add(&p->overhead[t->call_device & (LEDGER_DEVICES - 1)], bytes);
-	__sync_fetch_and_add(&p->n_changes, 1);
-	return event_send(AUDIT_EVENT_SETTLE, t, p->chain.tenants[0], AUDIT_REASON_NONE, 0);
+	charge_to_overhead(t->process, t->call_device, t->reserved);
+	return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE, 0);
 }
 
 static noinline int context_begins(struct thread *t, __u64 context)

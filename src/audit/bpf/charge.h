@@ -54,16 +54,12 @@ static noinline int charge_device(struct thread *t, struct audit_process *p, __u
 	return r;
 }
 
-/** charge_reserve() - reserve t->reserved bytes of t->call_device. Return: as ledger_reserve() */
-alone int charge_reserve(struct thread *t)
+static noinline int charge_reserve_now(struct thread *t)
 {
-	struct audit_process *p;
+	struct audit_process *p = PROCESS(t->process);
 	__u32 at = 0;
 	int r;
 
-	if (!t || !t->reserved)
-		return 0;
-	p = PROCESS(t->process);
 	r = ledger_chain_reserve(books, &p->chain, t->call_device, t->reserved, &at);
 	if (r) {
 		t->refused_by = p->chain.tenants[at & (LEDGER_DEPTH - 1)];
@@ -77,15 +73,32 @@ alone int charge_reserve(struct thread *t)
 	return 0;
 }
 
+/** charge_reserve() - reserve t->reserved bytes of t->call_device. Return: as ledger_reserve() */
+alone int charge_reserve(struct thread *t)
+{
+	int r;
+
+	if (!t || !t->reserved)
+		return 0;
+	if (!charging_begin(t->process))
+		return LEDGER_E_BUSY;
+	r = charge_reserve_now(t);
+	charging_end(t->process);
+	return r;
+}
+
 /** charge_force() - charge memory that exists already, over any limit */
 alone int charge_force(__u32 process, __u32 device, __u64 bytes)
 {
 	struct audit_process *p = PROCESS(process);
+	int begun = charging_begin(process);
 
 	ledger_chain_charge(books, &p->chain, device, bytes);
 	ledger_charge(&books[ledger_index(WHOLE_DEVICE, device)], bytes);
 	__sync_fetch_and_add(USE(p, device), bytes);
 	__sync_fetch_and_add(&p->n_changes, 1);
+	if (begun)
+		charging_end(process);
 	return 0;
 }
 
@@ -98,20 +111,36 @@ static noinline int charge_off(struct audit_process *p, __u32 device, __u64 byte
 	return 0;
 }
 
-/** charge_drop() - memory that was charged to a process is gone */
+/** charge_drop() - memory that was charged to a process is gone; at worst it stays charged until the process ends */
 alone int charge_drop(__u32 process, __u32 device, __u64 bytes)
 {
 	struct audit_process *p = PROCESS(process);
 
+	if (!charging_begin(process))
+		return 0;
 	bytes = bytes_take(USE(p, device), bytes);
 	if (bytes)
 		charge_off(p, device, bytes);
 	__sync_fetch_and_add(&p->n_changes, 1);
+	charging_end(process);
 	return 0;
 }
 
-/** charge_drop_all() - the process has nothing any more */
-alone int charge_drop_all(__u32 process)
+/** charge_to_overhead() - bytes that a call has reserved are the driver's own use from now on */
+alone int charge_to_overhead(__u32 process, __u32 device, __u64 bytes)
+{
+	struct audit_process *p = PROCESS(process);
+
+	if (!charging_begin(process))
+		return 0;
+	bytes = bytes_take(USE(p, device), bytes);
+	__sync_fetch_and_add(&p->overhead[device & (LEDGER_DEVICES - 1)], bytes);
+	__sync_fetch_and_add(&p->n_changes, 1);
+	charging_end(process);
+	return 0;
+}
+
+static noinline int charge_drop_all(__u32 process)
 {
 	struct audit_process *p = PROCESS(process);
 
@@ -123,6 +152,32 @@ alone int charge_drop_all(__u32 process)
 			charge_off(p, i, bytes);
 	}
 	return 0;
+}
+
+/**
+ * process_end() - take everything off that a process was charged, and forget it
+ *
+ * Return: whether it was done. A process that is just being moved stays, and the engine ends it later.
+ */
+alone int process_end(__u32 at, __u32 tgid)
+{
+	struct audit_process *p = PROCESS(at);
+	__u64 live = (__u64)tgid << 32 | AUDIT_PROCESS_LIVE;
+	__u64 claimed = (__u64)tgid << 32 | AUDIT_PROCESS_CLAIMED;
+
+	if (!moving_begin(at))
+		return 0;
+	if (__sync_val_compare_and_swap(&p->owner, live, claimed) != live) {
+		moving_end(at);
+		return 0;
+	}
+	charge_drop_all(at);
+	if (p->chain.n)
+		__sync_fetch_and_sub(&TENANT(p->chain.tenants[0])->n_processes, 1);
+	p->serial = 0;
+	moving_end(at);
+	WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);
+	return 1;
 }
 
 #endif

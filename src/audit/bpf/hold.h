@@ -192,13 +192,17 @@ alone int hold_failed(struct thread *t, __u32 tenant)
 		return CALL_IGNORE;
 	if (t->reason >= AUDIT_REASON_COMPUTE)
 		return CALL_FORCED;
-	if (TENANT(tenant)->on_failure == AUDIT_FAILURE_KILL) {
-		event_send(AUDIT_EVENT_FAILED_KILL, t, tenant, AUDIT_REASON_NONE, 0);
-		bpf_send_signal(SIGKILL);
-		return CALL_IGNORE;
+	if (TENANT(tenant)->on_failure == AUDIT_FAILURE_ALLOW) {
+		event_send(AUDIT_EVENT_FAILED_ALLOW, t, tenant, AUDIT_REASON_NONE, 0);
+		return CALL_FORCED;
 	}
-	event_send(AUDIT_EVENT_FAILED_ALLOW, t, tenant, AUDIT_REASON_NONE, 0);
-	return CALL_FORCED;
+	if (TENANT(tenant)->on_failure == AUDIT_FAILURE_DENY && can_write_context && t->ret_delta) {
+		event_send(AUDIT_EVENT_FAILED_DENY, t, tenant, AUDIT_REASON_NONE, 0);
+		return CALL_ANSWER;
+	}
+	event_send(AUDIT_EVENT_FAILED_KILL, t, tenant, AUDIT_REASON_NONE, 0);
+	bpf_send_signal(SIGKILL);
+	return CALL_IGNORE;
 }
 
 /** slot_hand_over() - give the thread's slot to the holder and wait until it has it */

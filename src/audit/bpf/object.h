@@ -35,8 +35,10 @@ static noinline struct object *object_insert(struct thread *t, __u32 kind, __u64
 		return 0;
 	}
 	o = bpf_map_lookup_elem(&objects, &key);
-	if (o)
-		o->tenant = tenant;
+	if (!o)
+		return 0;
+	o->tenant = tenant;
+	o->process = t->process;
 	return o;
 }
 

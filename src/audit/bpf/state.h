@@ -16,6 +16,7 @@
 const volatile __u32 my_generation = 0;
 const volatile _Bool can_write_context = 0;
 const volatile _Bool can_write_user = 0;
+const volatile __u32 linger_rounds = 0;	/* for a test: how long a hit of a probe is let pass */
 
 struct audit_state state;
 
@@ -80,6 +81,8 @@ struct thread {
 	__u32 n_contexts;
 	__u32 device;		/* of the context on top, AUDIT_NO_DEVICE while unknown */
 
+	__u32 passed;		/* generation that let the hit of a probe at `passed_sp` pass, as it had not begun */
+	__u64 passed_sp;
 	__u32 active;		/* between entry and return of a call */
 	__u32 asked;		/* an answer was asked for; a return of 0 means that the call ran all the same */
 	__u32 row;

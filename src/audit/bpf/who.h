@@ -3,12 +3,13 @@
  * Who is charged: from the current thread to its process' record and chain of tenants.
  *
  * The chain is looked up once per process and again when a binding has changed or the process has moved
- * to another cgroup. Its charge moves along, carried by one thread.
+ * to another cgroup. Its charge moves along, carried by one thread (moving.h).
  */
 #ifndef AUDIT_BPF_WHO_H
 #define AUDIT_BPF_WHO_H
 
 #include "event.h"
+#include "moving.h"
 
 #define WHO_PROBES	  16	/* a process' record stands among so many from its pid's place on */
 #define WHO_CGROUP_LEVELS 16
@@ -72,17 +73,16 @@ alone int process_find(__u32 tgid)
 	return -1;
 }
 
-/* Fill in a record that was claimed for the current process, whose chain is in t->chain. */
-alone int process_init(__u32 process, struct thread *t)
+/* Fill in a record that was claimed. */
+alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cgroup)
 {
 	struct audit_process *p = PROCESS(process);
 
-	if (!t)
+	if (!chain)
 		return 0;
 	p->serial = __sync_fetch_and_add(&control.next_serial, 1) + 1;
 	p->bindings = READ_ONCE(control.bindings);
-	p->cgroup = bpf_get_current_cgroup_id();
-	p->moving = 0;
+	p->cgroup = cgroup;
 	p->probed = 0;
 	p->whole = 0;
 	for (int i = 0; i < LEDGER_DEVICES; i++) {
@@ -92,21 +92,16 @@ alone int process_init(__u32 process, struct thread *t)
 		p->n_contexts[i] = 0;
 		p->device_of[i] = AUDIT_NO_DEVICE;
 	}
-	p->chain = t->chain;
+	p->chain = *chain;
+	__sync_fetch_and_add(&TENANT(chain->tenants[0])->n_processes, 1);
 	return 0;
 }
 
-/* A new record for the current process, whose chain is in t->chain; -1 if there is none to be had. */
-alone int process_new(struct thread *t, __u32 tgid)
+/** process_claim() - a new record for a process. Return: its number, -1 if there is none to be had */
+alone int process_claim(__u32 tgid, const struct ledger_chain *chain, __u64 cgroup)
 {
 	__u64 claimed = (__u64)tgid << 32 | AUDIT_PROCESS_CLAIMED;
-	struct audit_tenant *nearest;
 
-	if (!t)
-		return -1;
-	nearest = TENANT(t->chain.tenants[0]);
-	if (READ_ONCE(nearest->n_processes) >= AUDIT_TENANT_PROCESSES)
-		return -1;
 	for (__u32 i = 0; i < WHO_PROBES; i++) {
 		struct audit_process *p = PROCESS(tgid + i);
 		__u64 was = __sync_val_compare_and_swap(&p->owner, AUDIT_PROCESS_FREE, claimed);
@@ -116,39 +111,51 @@ alone int process_new(struct thread *t, __u32 tgid)
 			return -1;
 		if (was != AUDIT_PROCESS_FREE)
 			continue;
-		process_init(tgid + i, t);
-		__sync_fetch_and_add(&nearest->n_processes, 1);
+		process_init(tgid + i, chain, cgroup);
 		WRITE_ONCE(p->owner, (__u64)tgid << 32 | AUDIT_PROCESS_LIVE);
-		event_send(AUDIT_EVENT_NEW_PROCESS, t, t->chain.tenants[0], AUDIT_REASON_NONE, 0);
 		return (tgid + i) & (AUDIT_PROCESSES - 1);
 	}
 	return -1;
 }
 
-alone int process_move_charge(__u32 process, struct thread *t, __u32 device)
+/* A new record for the current process, whose chain is in t->chain; -1 if there is none to be had. */
+alone int process_new(struct thread *t, __u32 tgid)
 {
-	struct audit_process *p = PROCESS(process);
+	int at;
+
+	if (!t || READ_ONCE(TENANT(t->chain.tenants[0])->n_processes) >= AUDIT_TENANT_PROCESSES)
+		return -1;
+	at = process_claim(tgid, &t->chain, bpf_get_current_cgroup_id());
+	if (at >= 0)
+		event_send(AUDIT_EVENT_NEW_PROCESS, t, t->chain.tenants[0], AUDIT_REASON_NONE, 0);
+	return at;
+}
+
+static noinline int process_move_charge(struct audit_process *p, const struct ledger_chain *to, __u32 device)
+{
 	__u64 bytes = READ_ONCE(p->use[device & (LEDGER_DEVICES - 1)]) +
 		      READ_ONCE(p->overhead[device & (LEDGER_DEVICES - 1)]);
 
-	if (!t || !bytes)
+	if (!bytes)
 		return 0;
 	ledger_chain_uncharge(books, &p->chain, device, bytes);
-	ledger_chain_charge(books, &t->chain, device, bytes);
+	ledger_chain_charge(books, to, device, bytes);
 	return 0;
 }
 
-static noinline int process_change_chain(__u32 process, struct thread *t)
+alone int process_change_chain(__u32 process, const struct ledger_chain *to)
 {
 	struct audit_process *p = PROCESS(process);
 
+	if (!to)
+		return 0;
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
-		process_move_charge(process, t, i);
+		process_move_charge(p, to, i);
 	if (p->chain.n)
 		__sync_fetch_and_sub(&TENANT(p->chain.tenants[0])->n_processes, 1);
-	if (t->chain.n)
-		__sync_fetch_and_add(&TENANT(t->chain.tenants[0])->n_processes, 1);
-	p->chain = t->chain;
+	if (to->n)
+		__sync_fetch_and_add(&TENANT(to->tenants[0])->n_processes, 1);
+	p->chain = *to;
 	return 0;
 }
 
@@ -162,25 +169,27 @@ static noinline int chain_is(const struct ledger_chain *chain, const struct ledg
 	return 1;
 }
 
-/*
- * Charge the current process to t->chain from now on, with all that it has. Mostly that is the chain that
- * it has, as each start of a daemon binds all tenants anew; then nothing is taken off and put back, or
- * others could have it meanwhile.
+/**
+ * process_move() - charge a process to @to from now on, with all that it has
+ *
+ * Mostly that is the chain that it has, as each start of a daemon binds all tenants anew; then nothing is
+ * taken off and put back, or others could have it meanwhile.
+ *
+ * Return: 0 if somebody else is just moving it.
  */
-alone int process_move(__u32 process, struct thread *t)
+alone int process_move(__u32 process, const struct ledger_chain *to, __u64 cgroup)
 {
 	struct audit_process *p = PROCESS(process);
+	__u32 now = READ_ONCE(control.bindings);
 
-	if (!t)
+	if (!to || !moving_begin(process))
 		return 0;
-	if (__sync_val_compare_and_swap(&p->moving, 0, 1) != 0)
-		return 0;
-	p->bindings = READ_ONCE(control.bindings);
-	p->cgroup = bpf_get_current_cgroup_id();
-	if (!chain_is(&p->chain, &t->chain))
-		process_change_chain(process, t);
-	__sync_lock_test_and_set(&p->moving, 0);
-	return 0;
+	if (!chain_is(&p->chain, to))
+		process_change_chain(process, to);
+	p->cgroup = cgroup;
+	p->bindings = now;
+	moving_end(process);
+	return 1;
 }
 
 struct process_wait {
@@ -224,7 +233,7 @@ static noinline int process_get(struct thread *t, __u64 sp)
 		return at;
 	chain_find(&t->chain);
 	if (at >= 0) {
-		process_move(at, t);
+		process_move(at, &t->chain, bpf_get_current_cgroup_id());
 		return at;
 	}
 	if (t->chain.n == 0)
