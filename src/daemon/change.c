@@ -80,6 +80,15 @@ static int change_gpus(struct daemon *d, const struct request *q, struct limits 
 	return 0;
 }
 
+static int check_deny(struct daemon *d, const struct request *q, const struct limits *limits)
+{
+	const struct limit_setting *setting = limits_find(limits, LIMIT_ON_FAILURE, "");
+
+	if (!setting || setting->value.number != ON_FAILURE_DENY || tenants_can_deny(&d->tenants))
+		return 0;
+	return api_fail(q->error, API_E_BAD_REQUEST, "%s", TENANTS_CANNOT_DENY);
+}
+
 int change_limits(struct daemon *d, const struct request *q, struct limits *limits)
 {
 	json_t *changes = json_object_get(q->args, "limits"), *value;
@@ -95,7 +104,7 @@ int change_limits(struct daemon *d, const struct request *q, struct limits *limi
 		return -EINVAL;
 	if (limits_check(limits, reason) < 0)
 		return api_fail(q->error, API_E_BAD_REQUEST, "%s", reason);
-	return 0;
+	return check_deny(d, q, limits);
 }
 
 /* What the user is given on a device by whoever is above him; nothing where nobody is. */

@@ -18,6 +18,7 @@ static const enum event_kind kind_of[AUDIT_EVENT_KINDS] = {
 	[AUDIT_EVENT_NEW_PROCESS] = NOT_KEPT,
 	[AUDIT_EVENT_FAILED_KILL] = EVENT_KILLED,
 	[AUDIT_EVENT_FAILED_ALLOW] = EVENT_OVERRUN,
+	[AUDIT_EVENT_FAILED_DENY] = EVENT_DENIED,
 	[AUDIT_EVENT_DEVICE_UNKNOWN] = EVENT_DEVICE_UNKNOWN,
 	[AUDIT_EVENT_UNRECORDED] = EVENT_UNRECORDED,
 	[AUDIT_EVENT_RAN] = EVENT_RAN,
@@ -83,6 +84,8 @@ static const char *verb_of(uint32_t kind)
 		return "was killed, as nobody could answer for";
 	case AUDIT_EVENT_FAILED_ALLOW:
 		return "took without an answer";
+	case AUDIT_EVENT_FAILED_DENY:
+		return "was refused at once, as nobody could hold";
 	case AUDIT_EVENT_RAN:
 		return "got all the same";
 	default:

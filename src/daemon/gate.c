@@ -110,7 +110,7 @@ static bool judge(struct daemon *d, const struct audit_process *p, unsigned devi
 	bool kills;
 
 	kills = beyond && engine_tenant(d->engine, beyond, &settings) == 0 &&
-		settings.on_failure == AUDIT_FAILURE_KILL;
+		settings.on_failure != AUDIT_FAILURE_ALLOW;
 	note(d, p, device, beyond, kills);
 	if (kills)
 		kill(audit_process_tgid(p), SIGKILL);

@@ -154,6 +154,11 @@ static int engine_apply_limits(struct tenants *tenants, const struct tenant *t)
 	struct device_limits limits = { .wait_low_ms = LIMIT_DEFAULT_WAIT_LOW_MS };
 	struct engine_compute compute;
 	struct engine_limits e;
+	static const enum audit_failure failures[] = {
+		[ON_FAILURE_KILL] = AUDIT_FAILURE_KILL,
+		[ON_FAILURE_ALLOW] = AUDIT_FAILURE_ALLOW,
+		[ON_FAILURE_DENY] = AUDIT_FAILURE_DENY,
+	};
 	unsigned i;
 	int r;
 
@@ -172,14 +177,28 @@ static int engine_apply_limits(struct tenants *tenants, const struct tenant *t)
 	}
 	if (t->spec.match.kind == SELECT_DEFAULT)
 		limits.wait_max_ms = MAX(limits.wait_max_ms, (uint64_t)TEMPLATE_WAIT_MS);
-	return engine_tenant_waits(
-		tenants->engine, t->number, to_ns(limits.wait_max_ms), to_ns(limits.wait_low_ms),
-		limits.on_failure == ON_FAILURE_ALLOW ? AUDIT_FAILURE_ALLOW : AUDIT_FAILURE_KILL);
+	return engine_tenant_waits(tenants->engine, t->number, to_ns(limits.wait_max_ms),
+				   to_ns(limits.wait_low_ms), failures[limits.on_failure]);
+}
+
+bool tenants_can_deny(const struct tenants *tenants)
+{
+	return !tenants->engine || engine_rung_now(tenants->engine) == ENGINE_RUNG_REGISTERS;
+}
+
+/* A file may say so, and may be older than the kernel: it is told, and the default is what happens. */
+static void check_on_failure(struct tenants *tenants, struct tenant *t)
+{
+	const struct limit_setting *setting = limits_find(&t->spec.limits, LIMIT_ON_FAILURE, "");
+
+	if (setting && setting->value.number == ON_FAILURE_DENY && !tenants_can_deny(tenants) && !*t->problem)
+		snprintf(t->problem, sizeof(t->problem), "%s", TENANTS_CANNOT_DENY);
 }
 
 /*
  * Where the driver keeps limits on cgroups itself, it is told as well: a wall behind
- * the probes. That it does not know a cgroup is no fault.
+ * the probes. That it does not know a cgroup is no fault. A tenant that is to run
+ * though nobody can answer has none: the driver would refuse what we let pass.
  */
 static void set_outer_wall(struct tenants *tenants, const struct tenant *t, bool on)
 {
@@ -193,6 +212,8 @@ static void set_outer_wall(struct tenants *tenants, const struct tenant *t, bool
 	for (i = 0; i < tenants->gpu->n_devices; i++) {
 		if (on)
 			tenant_limits(tenants, t, i, &limits);
+		if (limits.on_failure == ON_FAILURE_ALLOW)
+			limits.memory_max = QUANTITY_MAX;
 		tenants->gpu->ops->driver_limits(tenants->gpu, i, dir, limits.memory_low,
 						 limits.memory_max);
 	}
@@ -285,6 +306,7 @@ static void engine_apply(struct tenants *tenants, struct tenant *t)
 		return;
 	}
 	bind_now(tenants, t);
+	check_on_failure(tenants, t);
 	set_outer_wall(tenants, t, /* on= */ true);
 }
 

@@ -127,6 +127,14 @@ void tenant_limits(const struct tenants *tenants, const struct tenant *tenant, u
 		   struct device_limits *ret);
 
 /**
+ * tenants_can_deny() - can the kernel answer a call by itself, so that on-failure=deny has a meaning?
+ */
+bool tenants_can_deny(const struct tenants *tenants);
+#define TENANTS_CANNOT_DENY                                                                        \
+	"on-failure=deny needs a kernel that lets a program answer calls (rung registers); here it "    \
+	"is kill or allow"
+
+/**
  * tenants_note() - raise an event about a tenant
  */
 void tenants_note(struct tenants *tenants, enum event_kind kind, const struct tenant *tenant,

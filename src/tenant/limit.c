@@ -16,6 +16,7 @@ const struct limit_info limit_infos[N_LIMITS] = {
 static const char *const on_failure_names[] = {
 	[ON_FAILURE_KILL] = "kill",
 	[ON_FAILURE_ALLOW] = "allow",
+	[ON_FAILURE_DENY] = "deny",
 };
 
 static int refuse(char reason[LIMIT_REASON_SIZE], const char *fmt, ...) PRINTF(2, 3);
@@ -109,7 +110,7 @@ static const char *const kind_examples[] = {
 	[LIMIT_DURATION] = "a time such as 30s, 500ms or 2m, or max",
 	[LIMIT_WEIGHT] = "a number from 1 to 10000",
 	[LIMIT_SHARE] = "per cent from 0 to 100, or max",
-	[LIMIT_CHOICE] = "kill or allow",
+	[LIMIT_CHOICE] = "kill, allow or deny",
 	[LIMIT_LADDER] = "warn, suspend, evict or kill, or from one to a later one: suspend-kill",
 };
 

@@ -37,7 +37,7 @@ enum limit_kind {
 	LIMIT_LADDER
 };
 enum limit_scope { LIMIT_PER_DEVICE, LIMIT_PER_TENANT };
-enum limit_on_failure { ON_FAILURE_KILL, ON_FAILURE_ALLOW };
+enum limit_on_failure { ON_FAILURE_KILL, ON_FAILURE_ALLOW, ON_FAILURE_DENY };
 
 struct limit_info {
 	const char *name;

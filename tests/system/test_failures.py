@@ -5,7 +5,7 @@ import ctypes
 import os
 import signal
 
-from conftest import ALICE, MIB, OUT_OF_MEMORY, eventually
+from conftest import MIB, OUT_OF_MEMORY, eventually
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 WALL = 0x40000000
@@ -38,9 +38,8 @@ def tenant_that_dies(host):
 
 
 def tenant_that_may(host):
-    """A user's: limits on cgroups the driver may keep itself, and refuse what is allowed here."""
-    host.cotenant("set", "--user", ALICE, "memory.max=512M", "on-failure=allow", "--name", "t")
-    tenant = host.spawn(user=ALICE).started()
+    """The driver, which can keep limits on cgroups itself, does not stand in its way."""
+    tenant = host.run("--memory.max", "512M", "--on-failure", "allow", name="t").started()
     assert tenant.alloc(300 * MIB) > 0
     return tenant
 
@@ -92,3 +91,15 @@ def test_allowed_when_a_debugger_has_it(supervised_host):
     assert supervised_host.book("t")["memory.allocated"] == 600 * MIB
     # Let go, it is answered as ever.
     assert tenant.alloc(MIB) == -OUT_OF_MEMORY
+
+
+def test_deny_is_refused_where_no_program_can_answer(supervised_host):
+    said = supervised_host.refused("set", "--default", "memory.max=512M", "on-failure=deny")
+    assert "rung registers" in said and "kill or allow" in said
+    assert not supervised_host.json("list")["tenants"]
+    # A file may say it; what it says beside holds, and doctor tells of it.
+    (supervised_host.dir / "conf/tenants.d/lab.ini").write_text(
+        "[lab]\nmatch = user:nobody\nmemory.max = 512M\non-failure = deny\n")
+    eventually(lambda: "lab" in [t["tenant"] for t in supervised_host.json("list")["tenants"]], "the file is read")
+    assert "rung registers" in "".join(supervised_host.json("doctor")["problems"])
+    (supervised_host.dir / "conf/tenants.d/lab.ini").unlink()
