@@ -13,11 +13,27 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+/*
+ * A connection costs a descriptor and memory, and a user may keep his open. What one of
+ * them has leaves room for the others, and there is always some for root.
+ */
+#define CONNECTIONS_MAX		512
+#define CONNECTIONS_OF_USER_MAX 128
+#define CONNECTIONS_FOR_ROOT	64
+
+/* A user who is connected; unused where @n is 0. */
+struct user {
+	uid_t uid;
+	unsigned n;
+};
+
 struct api_server {
 	struct MHD_Daemon *mhd;
 	api_handler_fn handler;
 	void *userdata;
 	char *path;
+	struct user users[CONNECTIONS_MAX];
+	unsigned n_of_users;
 };
 
 struct api_call {
@@ -84,15 +100,23 @@ void api_call_refuse(struct api_call *call, const struct api_error *error)
 	set_answer(call, error->status, "application/json", print_json(object));
 }
 
-static struct api_call *call_new(struct MHD_Connection *connection)
+static int peer_of(struct MHD_Connection *connection, struct ucred *ret)
 {
 	const union MHD_ConnectionInfo *info;
-	struct api_call *call;
-	socklen_t len = sizeof(struct ucred);
-	struct ucred cred;
+	socklen_t len = sizeof(*ret);
 
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	if (!info || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+	if (!info || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, ret, &len) < 0)
+		return -ENOTCONN;
+	return 0;
+}
+
+static struct api_call *call_new(struct MHD_Connection *connection)
+{
+	struct api_call *call;
+	struct ucred cred;
+
+	if (peer_of(connection, &cred) < 0)
 		return NULL;
 	call = calloc(1, sizeof(*call));
 	if (!call)
@@ -224,6 +248,60 @@ static void completed(void *userdata, struct MHD_Connection *connection, void **
 	*state = NULL;
 }
 
+/* Root is not counted. */
+static struct user *user_of(struct api_server *server, struct MHD_Connection *connection)
+{
+	struct user *unused = NULL;
+	struct ucred cred;
+	size_t i;
+
+	if (peer_of(connection, &cred) < 0 || cred.uid == 0)
+		return NULL;
+	for (i = 0; i < ARRAY_SIZE(server->users); i++) {
+		if (server->users[i].n > 0 && server->users[i].uid == cred.uid)
+			return &server->users[i];
+		if (server->users[i].n == 0 && !unused)
+			unused = &server->users[i];
+	}
+	if (unused)
+		unused->uid = cred.uid;
+	return unused;
+}
+
+/* One too many is hung up on; the library takes it for the other side's doing. */
+static void hang_up(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info;
+
+	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	if (info)
+		shutdown(info->connect_fd, SHUT_RDWR);
+}
+
+static void connection_changed(void *userdata, struct MHD_Connection *connection, void **context,
+			       enum MHD_ConnectionNotificationCode what)
+{
+	struct api_server *server = userdata;
+	struct user *user = *context;
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (!user)
+			return;
+		user->n--;
+		server->n_of_users--;
+		return;
+	}
+	user = user_of(server, connection);
+	*context = user;
+	if (!user)
+		return;
+	user->n++;
+	server->n_of_users++;
+	if (user->n > CONNECTIONS_OF_USER_MAX ||
+	    server->n_of_users > CONNECTIONS_MAX - CONNECTIONS_FOR_ROOT)
+		hang_up(connection);
+}
+
 /* Whether somebody answers there: a socket of a daemon that was killed is in the way otherwise. */
 static bool is_listened_on(const struct sockaddr_un *address)
 {
@@ -265,11 +343,12 @@ int api_server_new(const char *path, api_handler_fn handler, void *userdata,
 	if (r < 0)
 		return r;
 	server->path = strdup(path);
-	server->mhd =
-		MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer,
-				 server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED,
-				 completed, NULL, MHD_OPTION_CONNECTION_TIMEOUT, 60U,
-				 MHD_OPTION_CONNECTION_LIMIT, 512U, MHD_OPTION_END);
+	server->mhd = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer, server,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
+		MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server,
+		MHD_OPTION_CONNECTION_TIMEOUT, 60U, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)CONNECTIONS_MAX, MHD_OPTION_END);
 	if (!server->path || !server->mhd) {
 		if (!server->mhd)
 			close(fd);

@@ -7,7 +7,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+
+#define GREEDY 65533 /* a user */
+#define GREED  200
 
 static struct api_call *kept;
 
@@ -112,6 +118,67 @@ static void test_late_answer(const char *path)
 	waitpid(child, NULL, 0);
 }
 
+static int connect_to(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	str_copy(address.sun_path, sizeof(address.sun_path), path);
+	return fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? fd : -1;
+}
+
+static bool is_hung_up(int fd, int wait_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	return poll(&p, 1, wait_ms) == 1 && read(fd, &byte, 1) <= 0;
+}
+
+/* A user who opens many connections: how many of them the server keeps. */
+static int greedy_user(const char *path)
+{
+	int fds[GREED], kept = 0, i;
+
+	if (setgid(GREEDY) < 0 || setuid(GREEDY) < 0)
+		return -1;
+	for (i = 0; i < GREED; i++)
+		fds[i] = connect_to(path);
+	/* They are taken in order: when the last is decided, all are. */
+	if (!is_hung_up(fds[GREED - 1], /* wait_ms= */ 10000))
+		return GREED;
+	for (i = 0; i < GREED; i++)
+		kept += !is_hung_up(fds[i], 0);
+	return kept;
+}
+
+static void test_caps(const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+	struct api_error error = {};
+	int said[2], kept = -1;
+	pid_t child;
+
+	if (getuid() != 0) {
+		printf("skip 'a cap per user': needs root to become one\n");
+		return;
+	}
+	check(pipe(said) == 0, "a pipe");
+	child = fork();
+	if (child == 0) {
+		kept = greedy_user(path);
+		if (write(said[1], &kept, sizeof(kept)) == sizeof(kept))
+			pause();
+		_exit(1);
+	}
+	check(read(said[0], &kept, sizeof(kept)) == sizeof(kept) && kept > 0 && kept < GREED,
+	      "api: a user has so many connections and no more");
+	check(api_request(path, API_METRICS, NULL, &text, &error) == 0,
+	      "api: others are answered meanwhile");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
 int main(void)
 {
 	char dir[] = "/tmp/test-server-XXXXXX", *path;
@@ -120,7 +187,7 @@ int main(void)
 	char *text;
 	pid_t child;
 
-	if (!mkdtemp(dir))
+	if (!mkdtemp(dir) || chmod(dir, 0755) < 0)
 		return 1;
 	path = str_format("%s/socket", dir);
 	check(api_request(path, API_METRICS, NULL, &text, &error) < 0 && error.status == 503 &&
@@ -132,6 +199,7 @@ int main(void)
 	wait_for(path);
 	test_calls(path);
 	test_late_answer(path);
+	test_caps(path);
 	check(api_server_new(path, handler, NULL, &second) == -EADDRINUSE,
 	      "api_server_new: a socket in use is left alone");
 	kill(child, SIGKILL);
