@@ -72,24 +72,49 @@ static int check_room(struct daemon *d, const struct request *q)
 	return 0;
 }
 
-static int enter_cgroup(pid_t pid, const char *name, char **ret_path)
+/*
+ * Whether a scope would take the process out of a tenant: a container's cgroup that has
+ * limits, or a session's, which no slice stands for.
+ */
+static bool scope_would_leave(struct daemon *d, pid_t pid)
+{
+	_cleanup_free_ char *cgroup = NULL;
+	const struct tenant *t;
+	const char *rest;
+	size_t kept;
+
+	if (cgroup_of_pid(pid, &cgroup) < 0)
+		return false;
+	kept = scope_keeps(cgroup);
+	for (t = d->tenants.first; t; t = t->next) {
+		if (t->spec.match.kind != SELECT_CGROUP || strlen(t->spec.match.name) <= kept)
+			continue;
+		rest = str_after(cgroup, t->spec.match.name);
+		if (rest && (*rest == '\0' || *rest == '/'))
+			return true;
+	}
+	return false;
+}
+
+static int enter_cgroup(struct daemon *d, pid_t pid, const char *name, char **ret_path)
 {
 	/* Another daemon of this host may have a tenant of the same name. */
 	_cleanup_free_ char *folder = str_format("cotenant-%s-%d", name, pid);
 
 	if (!folder)
 		return -ENOMEM;
-	return scope_available() ? scope_enter(pid, folder, ret_path)
-				 : cgroup_enter(pid, folder, ret_path);
+	if (scope_available() && !scope_would_leave(d, pid))
+		return scope_enter(pid, folder, ret_path);
+	return cgroup_enter(pid, folder, ret_path);
 }
 
 /* Return: why there is no cgroup, or NULL if there is one. */
-static const char *choose_match(pid_t pid, struct tenant_spec *spec)
+static const char *choose_match(struct daemon *d, pid_t pid, struct tenant_spec *spec)
 {
 	char *path = NULL;
 	int r;
 
-	r = enter_cgroup(pid, spec->name, &path);
+	r = enter_cgroup(d, pid, spec->name, &path);
 	if (r == 0) {
 		spec->match = (struct selector){ .kind = SELECT_CGROUP, .name = path };
 		return NULL;
@@ -138,7 +163,7 @@ int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
 	    change_check_nested(d, q, &spec.limits) < 0)
 		return -EINVAL;
 	tenants_meet(&d->tenants, q->peer.uid);
-	no_cgroup = choose_match(pid, &spec);
+	no_cgroup = choose_match(d, pid, &spec);
 	r = config_write_tenant(&d->tenants.runs, &spec, &error);
 	if (r == 0)
 		r = tenants_apply(&d->tenants);

@@ -17,24 +17,29 @@ bool scope_available(void)
 }
 
 /*
- * The innermost slice of a path: "/user.slice/user-1000.slice/session-3.scope" is in
- * user-1000.slice. In that slice, the limits on it still hold around the scope.
+ * "/user.slice/user-1000.slice/session-3.scope" is in user-1000.slice: a scope in that
+ * slice has the limits on it, and on what is around it, still around it.
  */
+size_t scope_keeps(const char *cgroup)
+{
+	static const char suffix[] = ".slice";
+	size_t kept = 0, n;
+
+	for (;;) {
+		n = cgroup[kept] == '/' ? 1 + strcspn(cgroup + kept + 1, "/") : 0;
+		if (n < sizeof("/x.slice") - 1 ||
+		    memcmp(cgroup + kept + n - strlen(suffix), suffix, strlen(suffix)) != 0)
+			return kept;
+		kept += n;
+	}
+}
+
 static void slice_of(const char *cgroup, char *ret, size_t cap)
 {
-	_cleanup_free_ char *copy = strdup(cgroup);
-	char *part, *state = NULL;
-	size_t n;
+	_cleanup_free_ char *path = strndup(cgroup, scope_keeps(cgroup));
+	const char *last = path ? strrchr(path, '/') : NULL;
 
-	str_copy(ret, cap, "system.slice");
-	if (!copy)
-		return;
-	for (part = strtok_r(copy, "/", &state); part; part = strtok_r(NULL, "/", &state)) {
-		n = strlen(part);
-		if (n < strlen("x.slice") || !str_eq(part + n - strlen(".slice"), ".slice"))
-			break;
-		str_copy(ret, cap, part);
-	}
+	str_copy(ret, cap, last ? last + 1 : "system.slice");
 }
 
 static int start_transient_unit(sd_bus *bus, const char *unit, const char *slice, pid_t pid)

@@ -17,6 +17,14 @@
 bool scope_available(void);
 
 /**
+ * scope_keeps() - how much of a process' cgroup path is around the scope it would get
+ *
+ * Return: the length of its innermost slice's path; 0 if it is in none. Whatever is below
+ * that, the process leaves.
+ */
+size_t scope_keeps(const char *cgroup);
+
+/**
  * scope_enter() - put a process into a scope of its own, in the slice it is in
  * @name:	of the scope, without ".scope"
  * @ret_path:	its cgroup; the caller frees it

@@ -117,13 +117,16 @@ class Host:
                      "COTENANT_SOCKET": str(self.dir / "socket")} | env
         self.options = ["--socket", self.dir / "socket", "--state-dir", self.dir / "state",
                         "--config-dir", self.dir / "conf", "--nvml", SOFTGPU / "libnvidia-ml.so.1"]
+        self.become = []  # what the daemon is started by
         self.daemon = None
         self.tenants = []
 
+    def daemon_command(self, *words):
+        return [str(word) for word in [*self.become, COTENANTD, *self.options, *words]]
+
     def start(self):
         log = open(self.dir / "log", "ab")
-        self.daemon = subprocess.Popen([str(word) for word in [COTENANTD, *self.options]], env=self.env,
-                                       stdout=log, stderr=log)
+        self.daemon = subprocess.Popen(self.daemon_command(), env=self.env, stdout=log, stderr=log)
         log.close()
         eventually(lambda: self.command("version", "--json").stdout.find('"pid"') > 0, "the daemon starts", 20)
 
@@ -217,7 +220,7 @@ class Host:
             eventually(lambda: not [t for t in self.json("list")["tenants"] if t["origin"] == "run"],
                        "runs are forgotten after their last process")
             self.stop()
-        subprocess.run([str(word) for word in [COTENANTD, *self.options, "--remove"]], check=True, timeout=60)
+        subprocess.run(self.daemon_command("--remove"), check=True, timeout=60)
         assert str(self.dir) not in pathlib.Path("/proc/self/mounts").read_text()
         assert not list((self.dir / "state").glob("run.d/*"))
         shutil.rmtree(self.dir)
@@ -254,10 +257,11 @@ def machine():
         yield
 
 
-def host_in_use(env, *options):
+def host_in_use(env, *options, become=()):
     """What the fixtures yield: a host until the test is over; skips where the machine cannot enforce limits."""
     host = Host(env)
     host.options += options
+    host.become += become
     host.start()
     if "rung none" in host.cotenant("version"):
         reason = host.log().strip().splitlines()[-1]
