@@ -137,7 +137,8 @@ void driver_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
  *		kernel, or CUDA_ERROR_CONTEXT_IS_DESTROYED while it is not active
  * @lock:	guards what parts of the driver keep in lists under @streams..@graphs,
  *		for those that have no lock of their own
- * @peers:	devices, by ordinal, whose memory it may reach; see context_reaches()
+ * @peers:	devices, by ordinal, whose memory its kernels may reach; see context_reaches()
+ * @view:	what of the address space they see; NULL: all
  */
 struct context {
 	CUcontext handle;
@@ -160,6 +161,7 @@ struct context {
 	_Atomic CUfunc_cache cache_config;
 	_Atomic CUsharedconfig shared_config;
 	_Atomic uint64_t peers;
+	struct space_view *view;
 
 	/* Under the lock of context.c. */
 	unsigned n_references;
@@ -175,7 +177,7 @@ struct context {
  * @drain:	the same in a context that shall end, and not beyond a moment of the engine's clock
  * @end:	frees what it keeps in the context, which no thread can reach any more
  *
- * Orders in use: 10 memory, 20 modules, 30 graphs, 40 events, 50 streams. A context that
+ * Orders in use: 5 view, 10 memory, 20 modules, 30 graphs, 40 events, 50 streams. A context that
  * ends has first been drained, unless it has failed; what runs still then has to be given up.
  */
 struct context_part {
@@ -266,7 +268,10 @@ void context_fail(struct context *ctx, CUresult error);
 /** context_synchronize() - wait for all work of the context; its error, if it has one */
 CUresult context_synchronize(struct context *ctx);
 
-/** context_reaches() - may kernels and copies of @ctx touch memory of @device? */
+/** context_reach() - let kernels of @ctx touch memory of @device; false: they could before */
+bool context_reach(struct context *ctx, const struct device *device);
+
+/** context_reaches() - may kernels of @ctx touch memory of @device? */
 static inline bool context_reaches(const struct context *ctx, const struct device *device)
 {
 	if (ctx->device == device)

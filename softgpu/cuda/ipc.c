@@ -54,7 +54,7 @@ static void import_end(struct memory *memory)
 }
 
 /* The whole blocks around the memory: they are what can be mapped. */
-static CUresult import_map(struct import *import)
+static CUresult import_map(struct import *import, const struct device *device)
 {
 	uint64_t start = import->import.offset & ~(SPACE_BLOCK_SIZE - 1);
 	uint64_t end = (import->import.offset + import->import.size + SPACE_BLOCK_SIZE - 1) &
@@ -72,7 +72,7 @@ static CUresult import_map(struct import *import)
 			/* accessible= */ true);
 	if (r == 0)
 		r = space_add(&import->memory.range.space, import->base, import->span,
-			      SPACE_READ_WRITE);
+			      SPACE_READ_WRITE, SPACE_DEVICE(device->ordinal));
 	if (r < 0)
 		section_free(import->base, import->span);
 	return memory_error(r);
@@ -101,7 +101,7 @@ CUresult import_new(enum memory_kind kind, struct context *ctx, struct device *d
 	import->memory.end = import_end;
 
 	pthread_mutex_lock(&memory_lock);
-	r = import_map(import);
+	r = import_map(import, device);
 	if (r == CUDA_SUCCESS) {
 		memory_enter(&import->memory, kind, ctx, device);
 		import->next = imports;
@@ -214,6 +214,9 @@ static CUresult ipc_open(struct context *ctx, const struct ipc_handle *handle, C
 		return r;
 	}
 
+	/* The flag that there has to be asks for it. */
+	if (device != ctx->device)
+		context_reach(ctx, device);
 	*ret = memory_addr(memory);
 	return CUDA_SUCCESS;
 }

@@ -19,6 +19,7 @@
 #include "softgpu/cuda/work.h"
 #include "softgpu/engine/engine.h"
 #include "softgpu/mem/room.h"
+#include "softgpu/mem/view.h"
 
 #define TIMED_PREFIX "softgpu_timed"
 
@@ -154,6 +155,7 @@ static CUresult running_begin(struct running *running, struct context *ctx,
 			.n_sm = config->n_sms,
 			.clock_khz = config->clock_mhz * 1000,
 		},
+		.space = space_view_blocks(ctx->view),
 		.stack_bytes = ctx->limits[CU_LIMIT_STACK_SIZE],
 		.print = printed_add,
 		.print_arg = ctx,

@@ -99,6 +99,7 @@ static struct vram *vram_make(struct vram *_Atomic *at, enum vram_kind kind, str
 {
 	struct share_charge charge = memory_charge(device);
 	struct vram *vram = atomic_load_explicit(at, memory_order_acquire);
+	uint8_t whose = device ? SPACE_DEVICE(device->ordinal) : SPACE_EVERYONE;
 	char name[32];
 
 	if (vram)
@@ -108,7 +109,7 @@ static struct vram *vram_make(struct vram *_Atomic *at, enum vram_kind kind, str
 	pthread_mutex_lock(&vrams_lock);
 	vram = *at;
 	for (; !vram && size >= SECTION_LEAST; size /= 2)
-		if (vram_new(kind, name, size, &charge, &vram) == 0)
+		if (vram_new(kind, name, size, whose, &charge, &vram) == 0)
 			atomic_store_explicit(at, vram, memory_order_release);
 	pthread_mutex_unlock(&vrams_lock);
 

@@ -1,9 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Access of a context to the memory of other devices. Every pair of devices can have it: they
- * all are the same host's memory.
+ * all are the same host's memory. Kernels need it; copies do not, which hardware would stage
+ * through the host.
  */
 #include "softgpu/cuda/context.h"
+#include "softgpu/mem/view.h"
+
+bool context_reach(struct context *ctx, const struct device *device)
+{
+	uint64_t bit = 1ull << device->ordinal, before;
+
+	before = atomic_fetch_or(&ctx->peers, bit);
+	if (ctx->view)
+		space_view_reach(ctx->view, before | bit);
+	return !(before & bit);
+}
+
+/* With one device there is nothing that it could not see. */
+static CUresult view_begin(struct context *ctx)
+{
+	ctx->view = NULL;
+	if (driver.n_devices > 1 && space_view_new((unsigned)ctx->device->ordinal, &ctx->view) < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
+}
+
+static void view_end(struct context *ctx)
+{
+	space_view_free(ctx->view);
+	ctx->view = NULL;
+}
+
+CONTEXT_PART(view, .order = 5, .begin = view_begin, .end = view_end);
 
 CALL(cuDeviceCanAccessPeer, int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
@@ -65,7 +94,6 @@ CALL(cuCtxEnablePeerAccess, CUcontext peerContext, unsigned Flags)
 {
 	struct context *ctx, *peer;
 	CUresult r = find_pair(peerContext, &ctx, &peer);
-	uint64_t bit;
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -73,20 +101,21 @@ CALL(cuCtxEnablePeerAccess, CUcontext peerContext, unsigned Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (ctx->device == peer->device)
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-	bit = 1ull << peer->device->ordinal;
-	return atomic_fetch_or(&ctx->peers, bit) & bit ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
-						       : CUDA_SUCCESS;
+	return context_reach(ctx, peer->device) ? CUDA_SUCCESS
+						: CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 
 CALL(cuCtxDisablePeerAccess, CUcontext peerContext)
 {
 	struct context *ctx, *peer;
 	CUresult r = find_pair(peerContext, &ctx, &peer);
-	uint64_t bit;
+	uint64_t bit, before;
 
 	if (r != CUDA_SUCCESS)
 		return r;
 	bit = 1ull << peer->device->ordinal;
-	return atomic_fetch_and(&ctx->peers, ~bit) & bit ? CUDA_SUCCESS
-							 : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	before = atomic_fetch_and(&ctx->peers, ~bit);
+	if (ctx->view)
+		space_view_reach(ctx->view, before & ~bit);
+	return before & bit ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

@@ -143,6 +143,7 @@ CALL(cuMemPoolSetAccess, CUmemoryPool handle, const CUmemAccessDesc *desc, size_
 	for (size_t i = 0; i < count; i++)
 		if (pool_device(&desc[i].location, &device) == CUDA_SUCCESS)
 			access_set(&pool->access, 1ULL << device->ordinal, desc[i].flags);
+	pool_show(pool);
 	pthread_mutex_unlock(&memory_lock);
 
 	return CUDA_SUCCESS;

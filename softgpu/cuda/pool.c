@@ -106,7 +106,6 @@ static struct memory *pool_reuse(struct pool *pool, uint64_t bytes)
 			    memory->range.span - need > need / FIT_PARTS)
 				continue;
 			*at = memory->next;
-			memory->next = NULL;
 			memory->range.space.size = bytes;
 			memory->is_freed = false;
 			return memory;
@@ -116,14 +115,60 @@ static struct memory *pool_reuse(struct pool *pool, uint64_t bytes)
 	return NULL;
 }
 
-static void count_used(struct pool *pool, uint64_t span)
+/*
+ * Kernels of other devices see it only if the pool lets them. Where several allocations share a
+ * block nothing smaller than the block can be told apart: all see it as soon as some may.
+ */
+static void memory_show(const struct pool *pool, const struct memory *memory)
 {
+	uint64_t start = memory_addr(memory) & ~(SPACE_BLOCK_SIZE - 1);
+	uint64_t own = 1ULL << pool->device->ordinal;
+	uint8_t whose = SPACE_DEVICE(pool->device->ordinal);
+
+	if (!memory->range.block) {
+		if (pool->access.readers & ~own)
+			whose = space_named(pool->access.readers, pool->access.writers);
+		space_protect(start, memory->range.span, SPACE_READ_WRITE, whose);
+	} else if (pool->access.readers & ~own) {
+		space_protect(start, SPACE_BLOCK_SIZE, SPACE_READ_WRITE, SPACE_EVERYONE);
+	}
+}
+
+void pool_show(const struct pool *pool)
+{
+	for (const struct memory *memory = pool->used_first; memory; memory = memory->next)
+		memory_show(pool, memory);
+}
+
+/* Hands memory of the pool out. */
+static void pool_use(struct pool *pool, struct memory *memory)
+{
+	memory->prev = NULL;
+	memory->next = pool->used_first;
+	if (memory->next)
+		memory->next->prev = memory;
+	pool->used_first = memory;
+
 	pool->n_live++;
-	pool->used += span;
+	pool->used += memory->range.span;
 	if (pool->used > pool->used_high)
 		pool->used_high = pool->used;
 	if (pool->reserved > pool->reserved_high)
 		pool->reserved_high = pool->reserved;
+	memory_show(pool, memory);
+}
+
+static void pool_unuse(struct pool *pool, struct memory *memory)
+{
+	if (memory->next)
+		memory->next->prev = memory->prev;
+	if (memory->prev)
+		memory->prev->next = memory->next;
+	else
+		pool->used_first = memory->next;
+
+	pool->n_live--;
+	pool->used -= memory->range.span;
 }
 
 /* memory->end of a pool's memory: the stream has come to its freeing, or cuMemFree() has. */
@@ -133,8 +178,7 @@ static void pool_memory_end(struct memory *memory)
 	unsigned bin = bin_of(memory->range.span);
 
 	pthread_mutex_lock(&memory_lock);
-	pool->n_live--;
-	pool->used -= memory->range.span;
+	pool_unuse(pool, memory);
 	/* What another process may have open is not used again under its hands. */
 	if (pool->is_destroyed || memory->range.is_exported) {
 		pool->reserved -= memory->range.span;
@@ -171,7 +215,7 @@ static CUresult pool_grow(struct pool *pool, uint64_t bytes, struct memory **ret
 	memory->owner = pool;
 	memory->end = pool_memory_end;
 	pool->reserved += memory->range.span;
-	count_used(pool, memory->range.span);
+	pool_use(pool, memory);
 	pthread_mutex_unlock(&memory_lock);
 	*ret = memory;
 	return CUDA_SUCCESS;
@@ -185,7 +229,7 @@ CUresult pool_alloc(struct pool *pool, uint64_t bytes, struct memory **ret)
 	pthread_mutex_lock(&memory_lock);
 	memory = pool_reuse(pool, bytes);
 	if (memory)
-		count_used(pool, memory->range.span);
+		pool_use(pool, memory);
 	may_grow = pool->props.maxSize == 0 ||
 		   (bytes <= pool->props.maxSize && pool->used <= pool->props.maxSize - bytes);
 	pthread_mutex_unlock(&memory_lock);

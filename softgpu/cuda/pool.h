@@ -31,6 +31,7 @@ struct pool {
 	bool is_default, is_destroyed;
 	int fd; /* of an imported pool: the exporter's file; else -1 */
 
+	struct memory *used_first; /* linked by next and prev */
 	struct memory *bins[POOL_N_BINS];
 	unsigned n_live;
 	uint64_t threshold;
@@ -51,6 +52,9 @@ CUresult pool_current(struct device *device, struct pool **ret);
 
 /** pool_alloc() - CUDA_ERROR_OUT_OF_MEMORY also where the pool's own limit is reached */
 CUresult pool_alloc(struct pool *pool, uint64_t bytes, struct memory **ret);
+
+/** pool_show() - its memory is to be seen by the devices that have access; with memory_lock */
+void pool_show(const struct pool *pool);
 
 /** pool_unsettle() - it may hold more than its threshold now; the caller has memory_lock */
 void pool_unsettle(const struct pool *pool);

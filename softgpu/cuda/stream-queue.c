@@ -369,6 +369,11 @@ static CUresult op_fill(struct stream_op *op, const void *params)
 	return op->class->copy ? op->class->copy(op->params, params) : CUDA_SUCCESS;
 }
 
+static bool stream_is_full(const struct stream *stream)
+{
+	return stream->submitted - stream->done >= PENDING_MAX;
+}
+
 /* Under the lock. */
 static CUresult stream_append(struct stream *stream, const struct work_class *class,
 			      const void *params)
@@ -376,9 +381,6 @@ static CUresult stream_append(struct stream *stream, const struct work_class *cl
 	struct stream_op *op;
 	CUresult r;
 
-	/* Half at once: to be woken for each piece would cost more than the work. */
-	if (stream->submitted - stream->done >= PENDING_MAX)
-		stream_wait_upto(stream, stream->submitted - PENDING_MAX / 2);
 	if (!stream->has_thread && !stream_start_thread(stream))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 
@@ -408,12 +410,20 @@ static CUresult stream_append(struct stream *stream, const struct work_class *cl
 CUresult stream_put(struct stream *stream, const struct work_class *class, const void *params)
 {
 	struct stream_set *set = stream->set;
+	bool waits;
 	CUresult r;
 
-	set_enter(set);
+	pthread_mutex_lock(&set->lock);
+	waits = stream_is_full(stream);
+	if (waits) {
+		atomic_fetch_add(&set->n_inside, 1);
+		/* Half at once: to be woken for each piece would cost more than the work. */
+		stream_wait_upto(stream, stream->submitted - PENDING_MAX / 2);
+	}
 	r = stream_append(stream, class, params);
 	pthread_mutex_unlock(&set->lock);
-	set_leave(set);
+	if (waits)
+		set_leave(set);
 	return r;
 }
 

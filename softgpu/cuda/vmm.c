@@ -146,7 +146,7 @@ static CUresult mapping_make(struct mapping *mapping, uint64_t addr, uint64_t si
 		return memory_error(r);
 
 	memory_enter(&mapping->memory, MEMORY_VIRTUAL, /* ctx= */ NULL, physical->device);
-	r = space_add(&mapping->memory.range.space, addr, size, SPACE_NONE);
+	r = space_add(&mapping->memory.range.space, addr, size, SPACE_NONE, SPACE_EVERYONE);
 	if (r < 0) {
 		section_unmap(addr, size);
 		return memory_error(r);
@@ -322,20 +322,20 @@ static CUresult access_check(const CUmemAccessDesc *desc, size_t count)
 	return CUDA_SUCCESS;
 }
 
-/*
- * What kernels may do is told apart by address, not by device: whatever any device may do, all
- * may.
- */
 static void mapping_protect(struct mapping *mapping)
 {
 	uint64_t devices = ~(1ULL << ACCESS_HOST);
+	uint64_t readers = mapping->access.readers & devices;
+	uint64_t writers = mapping->access.writers & devices;
 	enum space_access access = SPACE_NONE;
 
-	if (mapping->access.writers & devices)
+	/* Of any device; each sees what it may do itself. */
+	if (writers)
 		access = SPACE_READ_WRITE;
-	else if (mapping->access.readers & devices)
+	else if (readers)
 		access = SPACE_READ;
-	space_protect(memory_addr(&mapping->memory), memory_size(&mapping->memory), access);
+	space_protect(memory_addr(&mapping->memory), memory_size(&mapping->memory), access,
+		      space_named(readers, writers));
 }
 
 /* Everything has been checked. */

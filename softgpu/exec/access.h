@@ -24,7 +24,7 @@ struct access {
 	u8 *p[LANES];
 };
 
-/* One generic address: windows first, then what space_ok() says. */
+/* One generic address: windows first, then what space_ok_in() says. */
 static inline u8 *access_lane(struct warp *w, u64 addr, u32 lane, u64 size, bool write)
 {
 	u64 offset = addr - SHARED_WINDOW;
@@ -40,7 +40,7 @@ static inline u8 *access_lane(struct warp *w, u64 addr, u32 lane, u64 size, bool
 		offset -= WINDOW_BYTES;
 		if (offset < WINDOW_BYTES && offset + size <= block->launch->param_bytes && !write)
 			return block->launch->params + offset;
-	} else if (space_ok(addr, size, write)) {
+	} else if (space_ok_in(w->space, addr, size, write)) {
 		return (u8 *)(uintptr_t)addr;
 	}
 	exec_fault_address(w, addr, lane, size, write);
@@ -98,7 +98,7 @@ static inline void access_global(struct warp *w, const u64 *a, u64 start, u64 sp
 	if (!spread && !write && start < SHARED_WINDOW)
 		ret->shape = ACCESS_UNIFORM;
 	if (spread >> SPACE_BLOCK_SHIFT == 0 && block < SPACE_N_BLOCKS &&
-	    (space_blocks[block] & (write ? SPACE_WRITE : SPACE_READ))) {
+	    (w->space[block] & (write ? SPACE_WRITE : SPACE_READ))) {
 		LANE_LOOP ret->p[l] = (u8 *)(uintptr_t)a[l];
 		return;
 	}

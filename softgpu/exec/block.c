@@ -37,6 +37,7 @@ static struct warp *warp_new(struct block *block, u32 index)
 	w->index = index;
 	w->local_stride = launch->local_stride;
 	w->local_size = launch->local_bytes;
+	w->space = launch->space;
 	if (block->local)
 		w->local = block->local + (size_t)index * LANES * launch->local_stride;
 	for (u32 l = 0; l < LANES; l++) {

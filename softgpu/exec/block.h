@@ -27,6 +27,7 @@ struct exec_launch {
 	u32 dynamic_shared_bytes;
 	u8 *params;
 	u32 param_bytes;
+	const u8 *space;
 	bool cooperative;
 	struct exec_device device;
 	u32 local_bytes;  /* of local memory per thread */

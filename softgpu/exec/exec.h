@@ -9,7 +9,7 @@
  * whose; what is between two slices is plain memory and can wait for ever.
  *
  * Device addresses are host addresses. Every access to global memory is
- * checked by space_ok() of softgpu/mem/space.h.
+ * checked by space_ok_in() of softgpu/mem/space.h.
  *
  * Error numbers in here (fault codes) are those of CUresult, because that is
  * what they become; no other type of the driver is used.
@@ -98,6 +98,7 @@ struct exec_launch_args {
 	const void *params; /* kernel->param_bytes long; copied */
 	bool cooperative;   /* every block is resident, and grid sync works */
 	struct exec_device device;
+	const uint8_t *space; /* what of global memory it may touch; NULL: space_blocks */
 	uint32_t stack_bytes; /* local memory per thread for recursion; 0: 64 KiB */
 
 	/* Text of vprintf, called inside exec_step() by its caller's thread; may be NULL */

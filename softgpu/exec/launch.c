@@ -14,6 +14,7 @@
 #include "softgpu/exec/block.h"
 #include "softgpu/exec/image.h"
 #include "softgpu/exec/worker.h"
+#include "softgpu/mem/space.h"
 
 /* Instructions of threads before another block may have the worker: about a millisecond. */
 #define BLOCK_SLICE (1u << 20)
@@ -157,6 +158,7 @@ static int launch_init(struct exec_launch *launch, const struct exec_launch_args
 	launch->cooperative = args->cooperative;
 	launch->print = args->print;
 	launch->print_arg = args->print_arg;
+	launch->space = args->space ? args->space : space_blocks;
 	launch->id = next_id++;
 	set_device(launch, &args->device);
 	set_local(launch, args->stack_bytes);

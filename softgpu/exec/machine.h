@@ -193,6 +193,7 @@ struct warp {
 	u8 *local; /* lane 0's local memory */
 	u32 local_stride;
 	u32 local_size;
+	const u8 *space; /* what of global memory may be touched, as space_blocks */
 
 	s32 on[LANES] __attribute__((aligned(64))); /* -1 for the lanes in on_mask, else 0 */
 	u32 tid[3][LANES] __attribute__((aligned(64)));

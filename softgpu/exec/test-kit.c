@@ -47,7 +47,7 @@ void kit_init(void)
 			~(uintptr_t)(SPACE_BLOCK_SIZE - 1));
 	range.addr = (u64)(uintptr_t)memory;
 	range.size = MEMORY_BYTES;
-	if (space_add(&range, range.addr, MEMORY_BYTES, SPACE_READ_WRITE))
+	if (space_add(&range, range.addr, MEMORY_BYTES, SPACE_READ_WRITE, SPACE_EVERYONE))
 		abort();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 }

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/mem/view.h"
+
 #define LEAF_BITS 13
 #define LEAF_SIZE (1U << LEAF_BITS)
 
@@ -28,12 +30,10 @@ struct space_slots {
 	struct space_range *at[SPACE_N_SLOTS];
 };
 
-uint8_t space_blocks[SPACE_N_BLOCKS];
-
 static uintptr_t *leaves[SPACE_N_BLOCKS / LEAF_SIZE];
 static pthread_mutex_t leaves_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Registered memory, by address. The lock guards it and the partial bits in space_blocks. */
+/* Registered memory, by address. The lock guards it. */
 static pthread_rwlock_t registered_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct space_range **registered;
 static size_t n_registered, registered_room;
@@ -99,9 +99,9 @@ static int leaves_make(uint64_t addr, uint64_t span)
 	return 0;
 }
 
-void space_protect(uint64_t addr, uint64_t span, enum space_access access)
+void space_protect(uint64_t addr, uint64_t span, enum space_access access, uint8_t whose)
 {
-	memset(&space_blocks[block_of(addr)], access, block_of(span));
+	space_blocks_set(block_of(addr), block_of(span), access, whose);
 }
 
 static bool is_whole_blocks(uint64_t addr, uint64_t span)
@@ -110,7 +110,8 @@ static bool is_whole_blocks(uint64_t addr, uint64_t span)
 	       block_of(addr + span) <= SPACE_N_BLOCKS;
 }
 
-int space_add(struct space_range *range, uint64_t start, uint64_t span, enum space_access access)
+int space_add(struct space_range *range, uint64_t start, uint64_t span, enum space_access access,
+	      uint8_t whose)
 {
 	int r;
 
@@ -121,17 +122,18 @@ int space_add(struct space_range *range, uint64_t start, uint64_t span, enum spa
 		return r;
 
 	entries_fill(start, span, (uintptr_t)range);
-	space_protect(start, span, access);
+	space_protect(start, span, access, whose);
 	return 0;
 }
 
 void space_remove(uint64_t start, uint64_t span)
 {
-	space_protect(start, span, SPACE_NONE);
+	space_protect(start, span, SPACE_NONE, SPACE_EVERYONE);
 	entries_fill(start, span, /* entry= */ 0);
 }
 
-int space_slots_add(uint64_t block_addr, enum space_access access, struct space_slots **at)
+int space_slots_add(uint64_t block_addr, enum space_access access, uint8_t whose,
+		    struct space_slots **at)
 {
 	struct space_slots *slots = *at;
 	int r;
@@ -150,7 +152,7 @@ int space_slots_add(uint64_t block_addr, enum space_access access, struct space_
 
 	slots->addr = block_addr;
 	entries_fill(block_addr, SPACE_BLOCK_SIZE, (uintptr_t)slots | ENTRY_SLOTS);
-	space_protect(block_addr, SPACE_BLOCK_SIZE, access);
+	space_protect(block_addr, SPACE_BLOCK_SIZE, access, whose);
 
 	*at = slots;
 	return 0;
@@ -158,7 +160,7 @@ int space_slots_add(uint64_t block_addr, enum space_access access, struct space_
 
 void space_slots_remove(struct space_slots *slots)
 {
-	space_protect(slots->addr, SPACE_BLOCK_SIZE, SPACE_NONE);
+	space_protect(slots->addr, SPACE_BLOCK_SIZE, SPACE_NONE, SPACE_EVERYONE);
 	entries_fill(slots->addr, SPACE_BLOCK_SIZE, /* entry= */ 0);
 }
 
@@ -243,13 +245,13 @@ static void registered_mark(const struct space_range *range)
 	for (; block <= last; block++) {
 		uint64_t start = block << SPACE_BLOCK_SHIFT;
 		size_t i = registered_place(start);
+		uint8_t access = SPACE_READ_WRITE;
 
 		if (i == n_registered || !overlaps(registered[i], start, start + SPACE_BLOCK_SIZE))
-			space_blocks[block] = SPACE_NONE;
+			access = SPACE_NONE;
 		else if (registered_reach(start) < SPACE_BLOCK_SIZE)
-			space_blocks[block] = BLOCK_PARTIAL;
-		else
-			space_blocks[block] = SPACE_READ_WRITE;
+			access = BLOCK_PARTIAL;
+		space_blocks_set(block, 1, access, SPACE_EVERYONE);
 	}
 }
 
@@ -333,7 +335,7 @@ static bool registered_covers(uint64_t addr, uint64_t size)
 	return covers;
 }
 
-bool space_ok_slowly(uint64_t addr, uint64_t size, bool write)
+bool space_ok_slowly(const uint8_t *blocks, uint64_t addr, uint64_t size, bool write)
 {
 	uint8_t need = write ? SPACE_WRITE : SPACE_READ;
 	uint64_t end = addr + size, part;
@@ -348,9 +350,9 @@ bool space_ok_slowly(uint64_t addr, uint64_t size, bool write)
 		if (part > end - addr)
 			part = end - addr;
 
-		if (space_blocks[block_of(addr)] & need)
+		if (blocks[block_of(addr)] & need)
 			continue;
-		if (!(space_blocks[block_of(addr)] & BLOCK_PARTIAL) ||
+		if (!(blocks[block_of(addr)] & BLOCK_PARTIAL) ||
 		    !registered_covers(addr, part))
 			return false;
 	}

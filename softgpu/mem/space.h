@@ -28,29 +28,47 @@ enum space_access {
 	SPACE_READ_WRITE = SPACE_READ | SPACE_WRITE,
 };
 
-/* What each block of 2 MiB may be used for: enum space_access. */
+/* What each block of 2 MiB may be used for by any device: enum space_access. */
 extern uint8_t space_blocks[SPACE_N_BLOCKS];
 
+/*
+ * Whose blocks are: they are seen by every device, by one (and by contexts that reach it), or by
+ * devices that are named one by one: space_named().
+ */
+#define SPACE_DEVICES_MAX 32
+#define SPACE_EVERYONE	  0
+#define SPACE_DEVICE(n)	  ((uint8_t)(1 + (n)))
+
+/** space_named() - devices that may read and those that may write, a bit for each, as one number */
+uint8_t space_named(uint64_t readers, uint64_t writers);
+
 /* Several blocks, or a block of which only a part belongs to the device. Not for callers. */
-bool space_ok_slowly(uint64_t addr, uint64_t size, bool write);
+bool space_ok_slowly(const uint8_t *blocks, uint64_t addr, uint64_t size, bool write);
 
 /**
- * space_ok() - may a kernel touch these bytes?
+ * space_ok_in() - may a kernel touch these bytes?
+ * @blocks:	what it sees: space_blocks, or the table of a view (view.h)
  *
  * Takes no lock: it is asked for every load and store. Memory that is freed meanwhile may give
  * either answer, as on hardware.
  */
-static inline bool space_ok(uint64_t addr, uint64_t size, bool write)
+static inline bool space_ok_in(const uint8_t *blocks, uint64_t addr, uint64_t size, bool write)
 {
 	uint64_t first = addr >> SPACE_BLOCK_SHIFT;
 	uint64_t last = (addr + size - 1) >> SPACE_BLOCK_SHIFT;
 	uint8_t need = write ? SPACE_WRITE : SPACE_READ;
 
 	if (__builtin_expect(first == last && first < SPACE_N_BLOCKS, 1) &&
-	    (space_blocks[first] & need))
+	    (blocks[first] & need))
 		return true;
 
-	return space_ok_slowly(addr, size, write);
+	return space_ok_slowly(blocks, addr, size, write);
+}
+
+/** space_ok() - may a kernel on any of the devices? */
+static inline bool space_ok(uint64_t addr, uint64_t size, bool write)
+{
+	return space_ok_in(space_blocks, addr, size, write);
 }
 
 /**
@@ -73,15 +91,17 @@ struct space_range {
  * @start:	where the blocks begin: at or before @range->addr
  * @span:	bytes, a multiple of the block size
  * @access:	what kernels may do there
+ * @whose:	on which devices
  *
  * Return: 0 or -ENOMEM.
  */
-int space_add(struct space_range *range, uint64_t start, uint64_t span, enum space_access access);
+int space_add(struct space_range *range, uint64_t start, uint64_t span, enum space_access access,
+	      uint8_t whose);
 
 void space_remove(uint64_t start, uint64_t span);
 
 /** space_protect() - change what kernels may do in whole blocks */
-void space_protect(uint64_t addr, uint64_t span, enum space_access access);
+void space_protect(uint64_t addr, uint64_t span, enum space_access access, uint8_t whose);
 
 /* A block that several ranges share. Starts of ranges are multiples of SPACE_SLOT_SIZE. */
 struct space_slots;
@@ -92,7 +112,8 @@ struct space_slots;
  * space_slots_add() - let several ranges share a block
  * @slots:	NULL, or what was removed before, to use again; the caller frees it with free()
  */
-int space_slots_add(uint64_t block_addr, enum space_access access, struct space_slots **slots);
+int space_slots_add(uint64_t block_addr, enum space_access access, uint8_t whose,
+		    struct space_slots **slots);
 
 void space_slots_remove(struct space_slots *slots);
 void space_slot_set(struct space_slots *slots, struct space_range *range);

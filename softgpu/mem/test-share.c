@@ -65,7 +65,7 @@ static void fixture_start(struct fixture *f)
 {
 	char byte;
 
-	CHECK(vram_new(VRAM_DEVICE, "test", 1ULL << 32, &charge, &f->vram) == 0);
+	CHECK(vram_new(VRAM_DEVICE, "test", 1ULL << 32, SPACE_EVERYONE, &charge, &f->vram) == 0);
 	CHECK(vram_alloc(f->vram, BLOCK, SPACE_READ_WRITE, &f->range) == 0);
 	CHECK(share_export(vram_file(f->vram), vram_offset(&f->range), f->range.span, 1,
 			   &f->ticket) == 0);
@@ -153,7 +153,7 @@ static void test_inheritance(void)
 	CHECK(pipe(pipe_fds) == 0);
 	child = fork();
 	if (child == 0) {
-		CHECK(vram_new(VRAM_DEVICE, "test", 1ULL << 32, &charge, &vram) == 0);
+		CHECK(vram_new(VRAM_DEVICE, "test", 1ULL << 32, SPACE_EVERYONE, &charge, &vram) == 0);
 		CHECK(vram_alloc(vram, 1000, SPACE_READ_WRITE, &range) == 0);
 		CHECK(share_export(vram_file(vram), vram_offset(&range), range.span, 1, &ticket) ==
 		      0);

@@ -11,13 +11,13 @@ static void test_whole_blocks(void)
 	struct space_range range = { .addr = AT, .size = 3 * SPACE_BLOCK_SIZE - 10 };
 
 	CHECK(!space_ok(AT, 1, false));
-	CHECK(space_add(&range, AT, 3 * SPACE_BLOCK_SIZE, SPACE_READ_WRITE) == 0);
+	CHECK(space_add(&range, AT, 3 * SPACE_BLOCK_SIZE, SPACE_READ_WRITE, SPACE_EVERYONE) == 0);
 	CHECK(space_ok(AT, 8, true) && space_ok(AT, 3 * SPACE_BLOCK_SIZE, true));
 	CHECK(!space_ok(AT, 3 * SPACE_BLOCK_SIZE + 1, false) && !space_ok(AT - 1, 2, false));
 	CHECK(space_find(AT) == &range && space_find(AT + range.size - 1) == &range);
 	CHECK(!space_find(AT + range.size) && !space_find(AT - 1));
 
-	space_protect(AT + SPACE_BLOCK_SIZE, SPACE_BLOCK_SIZE, SPACE_READ);
+	space_protect(AT + SPACE_BLOCK_SIZE, SPACE_BLOCK_SIZE, SPACE_READ, SPACE_EVERYONE);
 	CHECK(space_ok(AT, 3 * SPACE_BLOCK_SIZE, false) &&
 	      !space_ok(AT, 3 * SPACE_BLOCK_SIZE, true));
 
@@ -40,7 +40,7 @@ static void test_slots(void)
 	struct space_range b = { .addr = AT + 512 * 1000, .size = 512 * 100 };
 	struct space_slots *slots = NULL;
 
-	CHECK(space_slots_add(AT, SPACE_READ_WRITE, &slots) == 0);
+	CHECK(space_slots_add(AT, SPACE_READ_WRITE, SPACE_EVERYONE, &slots) == 0);
 	space_slot_set(slots, &a);
 	space_slot_set(slots, &b);
 	CHECK(space_find(AT + 99) == &a && !space_find(AT + 100));

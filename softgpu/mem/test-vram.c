@@ -32,7 +32,7 @@ static struct vram *make(enum vram_kind kind, uint64_t size)
 	struct vram *vram;
 
 	charge_max = UINT64_MAX;
-	CHECK(vram_new(kind, "test", size, &charge, &vram) == 0);
+	CHECK(vram_new(kind, "test", size, SPACE_EVERYONE, &charge, &vram) == 0);
 	return vram;
 }
 

@@ -41,6 +41,7 @@ struct vram_block {
 
 struct vram {
 	enum vram_kind kind;
+	uint8_t whose; /* as in space.h */
 	struct share_charge charge;
 	int fd, owner; /* the file, and what tells that it is ours: share_own() */
 	uint64_t base;
@@ -253,7 +254,7 @@ static int shared_add(struct vram *vram)
 
 	block->addr = block_addr(vram, block->chunk->start);
 	vram->shared[block->chunk->start] = block;
-	r = space_slots_add(block->addr, SPACE_READ_WRITE, &block->slots);
+	r = space_slots_add(block->addr, SPACE_READ_WRITE, vram->whose, &block->slots);
 	if (r < 0) {
 		shared_free(vram, block);
 		return r;
@@ -320,7 +321,8 @@ static int large_alloc(struct vram *vram, struct vram_range *range)
 	if (range->access == SPACE_NONE)
 		return 0;
 
-	r = space_add(&range->space, range->space.addr, range->span, range->access);
+	r = space_add(&range->space, range->space.addr, range->span, range->access,
+		      vram->whose);
 	if (r < 0)
 		blocks_free(vram, range->chunk);
 	return r;
@@ -469,7 +471,7 @@ static int books_make(struct vram *vram)
 	return heap_add(&vram->blocks, 0, vram->n_blocks);
 }
 
-int vram_new(enum vram_kind kind, const char *name, uint64_t size,
+int vram_new(enum vram_kind kind, const char *name, uint64_t size, uint8_t whose,
 	     const struct share_charge *charge, struct vram **ret)
 {
 	struct vram *vram;
@@ -480,6 +482,7 @@ int vram_new(enum vram_kind kind, const char *name, uint64_t size,
 		return -ENOMEM;
 
 	vram->kind = kind;
+	vram->whose = whose;
 	vram->fd = vram->owner = -1;
 	vram->n_blocks = (size + SPACE_BLOCK_SIZE - 1) / SPACE_BLOCK_SIZE;
 	size = vram->n_blocks * SPACE_BLOCK_SIZE;

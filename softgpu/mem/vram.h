@@ -60,11 +60,12 @@ struct vram_range {
  * vram_new() - make room for the memory of a device
  * @name:	of the file; whoever gets the file can read it in /proc
  * @size:	bytes of address space at least: what can be charged at most, with room to spare
+ * @whose:	which devices see it (space.h)
  * @charge:	copied; ignored for VRAM_HOST
  *
  * Return: 0 or a negative errno.
  */
-int vram_new(enum vram_kind kind, const char *name, uint64_t size,
+int vram_new(enum vram_kind kind, const char *name, uint64_t size, uint8_t whose,
 	     const struct share_charge *charge, struct vram **ret);
 
 /** vram_free() - once everything in it has been released */
