@@ -137,10 +137,14 @@ static void test_priorities(void)
 	check(priority == greatest, "one beyond the range becomes the nearest");
 	NEED(cuEventCreate(&low_end, 0));
 	NEED(cuEventCreate(&high_end, 0));
+	NEED(cuEventRecord(low_end, first));
 	launch_timed(500000000, first);
+	while (cuEventQuery(low_end) == CUDA_ERROR_NOT_READY)
+		usleep(1000);
+	usleep(20000); /* it has the device by then */
 	launch_timed(1000000, low);
 	NEED(cuEventRecord(low_end, low));
-	usleep(20000); /* it waits for the device by then */
+	usleep(20000); /* and this one waits for it */
 	launch_timed(1000000, high);
 	NEED(cuEventRecord(high_end, high));
 	NEED(cuCtxSynchronize());
