@@ -4,9 +4,9 @@
 Each test has a device state of its own (SOFTGPU_DIR), so that tests neither see each
 other's memory nor that of anybody else on the machine.
 """
+import functools
 import os
 import pathlib
-import shutil
 import subprocess
 
 import pytest
@@ -17,12 +17,18 @@ SOFTGPU = ROOT / "build" / "softgpu"
 MADE = ROOT / "build" / "programs"
 
 
+@functools.cache
+def toolkit_path():
+    done = subprocess.run([ROOT / "tools/cuda-toolkit"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode == 69:
+        return None
+    assert done.returncode == 0, done.stderr
+    return pathlib.Path(done.stdout.strip())
+
+
 def toolkit():
-    """The folder of a CUDA toolkit; a test that needs one is skipped where there is none."""
-    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    if not os.path.exists(nvcc):
-        pytest.skip("no CUDA toolkit")
-    return pathlib.Path(nvcc).resolve().parents[1]
+    """The folder of a CUDA toolkit; a test that needs one is skipped where none can be had."""
+    return toolkit_path() or pytest.skip("no CUDA toolkit")
 
 
 def run(command, env, timeout=240, **more):
@@ -65,10 +71,10 @@ def gpu(tmp_path):
 
 @pytest.fixture
 def venv():
-    """venv("name", "file"): a virtual environment with what a requirements file names."""
-    def make_venv(name, requirements):
+    """venv("name", "file"): a virtual environment with what a requirements file names, built in @env."""
+    def make_venv(name, requirements, env=None):
         done = subprocess.run([ROOT / "tools" / "venv", name, HERE / requirements], cwd=ROOT, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | (env or {}))
         if done.returncode == 69:
             pytest.skip("no package index can be reached")
         assert done.returncode == 0, done.stderr
@@ -83,7 +89,7 @@ def program():
         cuda = toolkit()
         source = HERE / f"{name}.c"
         return make(name, ["gcc", "-O1", "-g", "-Wall", source, "-o", "@OUT@", f"-I{cuda}/include",
-                           f"-L{cuda}/lib64/stubs", "-lcuda", "-lm", "-pthread"], [source, HERE / "program.h"])
+                           f"-L{SOFTGPU}", "-lcuda", "-lm", "-pthread"], [source, HERE / "program.h"])
     return compile_program
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of others, from the registries, unchanged on the software GPU."""
 import hashlib
+import os
 import shutil
 import subprocess
 
@@ -45,7 +46,11 @@ def test_taichi_family(gpu, venv, name):
 
 
 def test_pycuda_with_ptx(gpu, venv, ptx):
-    assert "sum right" in run([venv("pycuda", "requirements-pycuda.txt") / "python", REAL / "pycuda-add.py", ptx("nvcc")], gpu)
+    """Built by pip, with the headers of the toolkit, and linked with the software GPU."""
+    cuda, kernels = toolkit(), ptx("nvcc")
+    build = {"CUDA_ROOT": str(cuda), "PATH": f"{cuda}/bin:{os.environ['PATH']}", "LIBRARY_PATH": str(SOFTGPU)}
+    python = venv("pycuda", "requirements-pycuda.txt", build) / "python"
+    assert "sum right" in run([python, REAL / "pycuda-add.py", kernels], gpu)
 
 
 def test_numba(gpu_nvrtc, venv):
