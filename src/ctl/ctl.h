@@ -141,6 +141,7 @@ const char *ctl_clock(const json_t *seconds, char buf[32]);
 int ctl_match(const struct ctl *ctl, char **ret);
 
 int verb_run(const struct ctl *ctl);
+int verb_forward(const struct ctl *ctl);
 int verb_set(const struct ctl *ctl);
 int verb_list(const struct ctl *ctl);
 int verb_show(const struct ctl *ctl);

@@ -11,6 +11,7 @@ typedef int (*verb_fn)(const struct ctl *ctl);
 
 static const verb_fn verb_fns[N_VERBS] = {
 	[VERB_RUN] = verb_run,
+	[VERB_FORWARD] = verb_forward,
 	[VERB_SET] = verb_set,
 	[VERB_LIST] = verb_list,
 	[VERB_PS] = verb_ps,

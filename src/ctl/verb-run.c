@@ -6,6 +6,7 @@
  * its first call is outside. If the daemon refuses, the door closes and the child
  * ends without having run anything.
  */
+#include "ctl/child.h"
 #include "ctl/ctl.h"
 
 #include "gate/gate.h"
@@ -15,24 +16,6 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-
-#define EXIT_NO_TENANT 125
-#define EXIT_NOT_RUN   126
-#define EXIT_NOT_FOUND 127
-
-/* What is passed on to the command. */
-static const int forwarded[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
-				 SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
-
-static void fill_set(sigset_t *set)
-{
-	size_t i;
-
-	sigemptyset(set);
-	sigaddset(set, SIGCHLD);
-	for (i = 0; i < ARRAY_SIZE(forwarded); i++)
-		sigaddset(set, forwarded[i]);
-}
 
 /* The daemon takes the listener out of this process, and says so before the command runs. */
 static void child_gate(int door)
@@ -55,28 +38,7 @@ static _Noreturn void child_main(const struct ctl *ctl, int door, const sigset_t
 		_exit(EXIT_NO_TENANT);
 	if (ctl_option(ctl, "gate"))
 		child_gate(door);
-	sigprocmask(SIG_SETMASK, mask, NULL);
-	execvp(argv[0], argv);
-	fprintf(stderr, "cotenant run: %s: %s\n", argv[0], strerrordesc_np(errno));
-	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
-}
-
-static int begin(const struct ctl *ctl, pid_t child, char **ret_tenant)
-{
-	const char *name = ctl_option(ctl, "name");
-	json_t *reply, *args;
-
-	args = json_pack("{s:i, s:s, s:s*, s:O}", "pid", (int)child, "command", ctl->argv[0],
-			 "tenant", name, "limits", ctl->limits);
-	if (ctl->gpus)
-		json_object_set(args, "gpu", ctl->gpus);
-	if (ctl_call(ctl, API_RUN_BEGIN, args, &reply))
-		return EXIT_NO_TENANT;
-	ctl_warn(reply);
-	*ret_tenant = strdup(
-		json_string_value(json_object_get(json_object_get(reply, "tenant"), "tenant")));
-	json_decref(reply);
-	return 0;
+	child_exec(ctl, argv, mask);
 }
 
 static int go_on(int door)
@@ -103,47 +65,6 @@ static int keep_gate(const struct ctl *ctl, pid_t child, int door)
 	return go_on(door);
 }
 
-/*
- * The terminal's ^C goes to the whole foreground group, the command included: it must
- * not get it twice. What another process sent to us is passed on.
- */
-static void forward(pid_t child, const siginfo_t *info)
-{
-	if (info->si_code == SI_KERNEL && (info->si_signo == SIGINT || info->si_signo == SIGQUIT))
-		return;
-	kill(child, info->si_signo);
-}
-
-/* Return: the exit code to pass on. */
-static int wait_for(pid_t child, const sigset_t *set)
-{
-	siginfo_t info;
-	int status;
-
-	for (;;) {
-		if (sigwaitinfo(set, &info) < 0)
-			continue;
-		if (info.si_signo != SIGCHLD) {
-			forward(child, &info);
-			continue;
-		}
-		if (waitpid(child, &status, WNOHANG) != child)
-			continue;
-		return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-	}
-}
-
-/* The daemon forgets the tenant by itself, too: this only makes it prompt. */
-static void end(const struct ctl *ctl, const char *tenant)
-{
-	struct api_error error;
-	json_t *reply;
-
-	if (tenant && api_request_json(ctl->socket, API_RUN_END,
-				       json_pack("{s:s}", "tenant", tenant), &reply, &error) == 0)
-		json_decref(reply);
-}
-
 int verb_run(const struct ctl *ctl)
 {
 	_cleanup_free_ char *tenant = NULL;
@@ -155,8 +76,7 @@ int verb_run(const struct ctl *ctl)
 		ctl_usage(ctl, "say which command, behind --");
 		return EXIT_NO_TENANT;
 	}
-	fill_set(&set);
-	sigprocmask(SIG_BLOCK, &set, &old);
+	child_signals_block(&set, &old);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, door) < 0)
 		return EXIT_NO_TENANT;
 	child = fork();
@@ -167,7 +87,7 @@ int verb_run(const struct ctl *ctl)
 		child_main(ctl, door[0], &old);
 	}
 	close(door[0]);
-	r = begin(ctl, child, &tenant);
+	r = child_tenant_begin(ctl, child, ctl->argv[0], &tenant);
 	if (r == 0)
 		r = go_on(door[1]);
 	if (r == 0 && ctl_option(ctl, "gate"))
@@ -177,7 +97,7 @@ int verb_run(const struct ctl *ctl)
 		waitpid(child, NULL, 0);
 		return r;
 	}
-	r = wait_for(child, &set);
-	end(ctl, tenant);
+	r = child_wait(child, &set);
+	child_tenant_end(ctl, tenant);
 	return r;
 }

@@ -131,7 +131,7 @@ enum wire_own {
  * @number:	of the record that this answers
  * @result:	CUresult
  * @size:	bytes that follow: what the call wrote, in the order of its arguments, each piece at a
- *		multiple of 8; only where @result is CUDA_SUCCESS
+ *		multiple of 8. Where @result is an error there is nothing, but for the texts of a compiler
  */
 struct wire_reply {
 	__u64 number;

@@ -110,6 +110,43 @@ struct wire_call {
 	struct wire_argument arguments[CALL_N_ARGUMENTS_MAX];
 };
 
+/* Bodies of calls that have code of their own. */
+
+/**
+ * struct wire_launch - a kernel's launch; its parameters follow, then its attributes
+ * @parameters_size:	bytes of packed parameters
+ * @n_attributes:	CUlaunchAttribute that follow them
+ */
+struct wire_launch {
+	uint64_t function;
+	uint64_t stream;
+	uint32_t grid[3];
+	uint32_t block[3];
+	uint32_t shared_size;
+	uint32_t parameters_size;
+	uint32_t n_attributes;
+	uint32_t reserved;
+};
+
+/**
+ * struct wire_parameters - what WIRE_PARAMETERS answers: how a kernel's parameters are packed
+ * @size:	bytes of all
+ * @n:		struct wire_parameter that follow
+ */
+struct wire_parameters {
+	uint32_t size;
+	uint32_t n;
+};
+
+struct wire_parameter {
+	uint32_t offset;
+	uint32_t size;
+};
+
+#define WIRE_MAX_PARAMETERS	 4096
+#define WIRE_MAX_PARAMETERS_SIZE 32764
+#define WIRE_MAX_ATTRIBUTES	 32
+
 /* Indexed by enum call_id. */
 extern const struct wire_call wire_calls[CALL_N];
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ctl/child.h"
+
+#include <errno.h>
+#include <sys/wait.h>
+
+/* What is passed on to the command. */
+static const int forwarded[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+				 SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
+
+void child_signals_block(sigset_t *set, sigset_t *old)
+{
+	size_t i;
+
+	sigemptyset(set);
+	sigaddset(set, SIGCHLD);
+	for (i = 0; i < ARRAY_SIZE(forwarded); i++)
+		sigaddset(set, forwarded[i]);
+	sigprocmask(SIG_BLOCK, set, old);
+}
+
+void child_exec(const struct ctl *ctl, char **argv, const sigset_t *mask)
+{
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execvp(argv[0], argv);
+	fprintf(stderr, "cotenant %s: %s: %s\n", verbs[ctl->verb].name, argv[0], strerrordesc_np(errno));
+	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
+}
+
+int child_tenant_begin(const struct ctl *ctl, pid_t child, const char *command, char **ret_tenant)
+{
+	const char *name = ctl_option(ctl, "name");
+	json_t *reply, *args;
+
+	args = json_pack("{s:i, s:s, s:s*, s:O}", "pid", (int)child, "command", command,
+			 "tenant", name, "limits", ctl->limits);
+	if (ctl->gpus)
+		json_object_set(args, "gpu", ctl->gpus);
+	if (ctl_call(ctl, API_RUN_BEGIN, args, &reply))
+		return EXIT_NO_TENANT;
+	ctl_warn(reply);
+	*ret_tenant = strdup(
+		json_string_value(json_object_get(json_object_get(reply, "tenant"), "tenant")));
+	json_decref(reply);
+	return 0;
+}
+
+/*
+ * The terminal's ^C goes to the whole foreground group, the command included: it must
+ * not get it twice. What another process sent to us is passed on.
+ */
+static void forward(pid_t child, const siginfo_t *info)
+{
+	if (info->si_code == SI_KERNEL && (info->si_signo == SIGINT || info->si_signo == SIGQUIT))
+		return;
+	kill(child, info->si_signo);
+}
+
+int child_wait(pid_t child, const sigset_t *set)
+{
+	siginfo_t info;
+	int status;
+
+	for (;;) {
+		if (sigwaitinfo(set, &info) < 0)
+			continue;
+		if (info.si_signo != SIGCHLD) {
+			forward(child, &info);
+			continue;
+		}
+		if (waitpid(child, &status, WNOHANG) != child)
+			continue;
+		return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	}
+}
+
+void child_tenant_end(const struct ctl *ctl, const char *tenant)
+{
+	struct api_error error;
+	json_t *reply;
+
+	if (tenant && api_request_json(ctl->socket, API_RUN_END,
+				       json_pack("{s:s}", "tenant", tenant), &reply, &error) == 0)
+		json_decref(reply);
+}

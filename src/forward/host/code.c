@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Body of a load: the image (struct wire_buffer), how many options, then for each its number and value.
+ *
+ * The driver parses a copy: what the guest shares, it could change under the parser. Options that point
+ * somewhere are the compiler's texts; they are written here and travel back in the reply, first the
+ * information, then the errors, each of the size that the guest has room for.
+ */
+#include "forward/host/code.h"
+
+#include "base/base.h"
+#include "forward/host/driver.h"
+#include "forward/host/handle.h"
+
+#include <string.h>
+
+#define MAX_IMAGE   (1ULL << 30)
+#define MAX_OPTIONS 32
+#define MAX_TEXT    (32U << 10)
+
+struct options {
+	uint32_t n;
+	CUjit_option names[MAX_OPTIONS];
+	void *values[MAX_OPTIONS];
+};
+
+static void *image_copy(struct reader *reader)
+{
+	uint64_t size = 0;
+	const void *from = reader_buffer(reader, &size);
+	char *image;
+
+	if (!from || size == 0 || size > MAX_IMAGE)
+		return NULL;
+	image = malloc(size + 1);
+	if (!image)
+		return NULL;
+	memcpy(image, from, size);
+	/* PTX is text, whose end has to be there. */
+	image[size] = '\0';
+	return image;
+}
+
+static uint32_t text_room(const struct options *options, CUjit_option size_name)
+{
+	uint32_t i;
+
+	for (i = 0; i < options->n; i++)
+		if (options->names[i] == size_name)
+			return (uint32_t)MIN((uintptr_t)options->values[i], (uintptr_t)MAX_TEXT);
+	return 0;
+}
+
+static bool is_pointer_option(CUjit_option name)
+{
+	switch (name) {
+	case CU_JIT_GLOBAL_SYMBOL_NAMES:
+	case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
+	case CU_JIT_REFERENCED_KERNEL_NAMES:
+	case CU_JIT_REFERENCED_VARIABLE_NAMES:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool options_take(struct reader *reader, struct options *ret)
+{
+	uint32_t i;
+
+	ret->n = (uint32_t)reader_word(reader);
+	if (reader->failed || ret->n > MAX_OPTIONS)
+		return false;
+	for (i = 0; i < ret->n; i++) {
+		ret->names[i] = (CUjit_option)reader_word(reader);
+		ret->values[i] = (void *)reader_word(reader);
+		if (is_pointer_option(ret->names[i]))
+			return false;
+	}
+	return !reader->failed;
+}
+
+/* Lets the texts be written into the reply. */
+static bool options_texts(struct command *command, struct options *options)
+{
+	static const CUjit_option texts[][2] = {
+		{ CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES },
+		{ CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES },
+	};
+	uint32_t i, room;
+	size_t k;
+
+	for (k = 0; k < ARRAY_SIZE(texts); k++) {
+		room = text_room(options, texts[k][1]);
+		for (i = 0; i < options->n; i++) {
+			if (options->names[i] == texts[k][1])
+				options->values[i] = (void *)(uintptr_t)room;
+			if (options->names[i] != texts[k][0])
+				continue;
+			options->values[i] = reply_bytes(command, room);
+			if (!options->values[i])
+				return false;
+		}
+	}
+	return true;
+}
+
+CUresult code_load_module(struct command *command)
+{
+	struct reader reader = command_reader(command);
+	_cleanup_free_ void *image = image_copy(&reader);
+	uint64_t *handle = reply_bytes(command, sizeof(*handle));
+	struct options options;
+	CUmodule module = NULL;
+	CUresult r;
+
+	if (!image || !handle || !options_take(&reader, &options) || !options_texts(command, &options))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = DRIVER(cuModuleLoadDataEx, POINTER(&module), POINTER(image), options.n, POINTER(options.names),
+		   POINTER(options.values));
+	*handle = r == CUDA_SUCCESS ? handle_put(HANDLE_MODULE, POINTER(module)) : 0;
+	return r;
+}
+
+/* As for a module; the library's own options speak of host code and stay in the guest. */
+CUresult code_load_library(struct command *command)
+{
+	struct reader reader = command_reader(command);
+	_cleanup_free_ void *image = image_copy(&reader);
+	uint64_t *handle = reply_bytes(command, sizeof(*handle));
+	struct options options;
+	CUlibrary library = NULL;
+	CUresult r;
+
+	if (!image || !handle || !options_take(&reader, &options) || !options_texts(command, &options))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = DRIVER(cuLibraryLoadData, POINTER(&library), POINTER(image), POINTER(options.names),
+		   POINTER(options.values), options.n, 0, 0, 0);
+	*handle = r == CUDA_SUCCESS ? handle_put(HANDLE_LIBRARY, POINTER(library)) : 0;
+	return r;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages with descriptors over a unix socket: guest and broker, broker and worker. */
+#ifndef FORWARD_SOCKET_H
+#define FORWARD_SOCKET_H
+
+#include "forward/transport.h"
+
+#include <stddef.h>
+
+#define SOCKET_MAX_FDS	  4
+#define SOCKET_MAX_PIECES 2048
+
+/**
+ * struct socket_message - a message as it comes
+ * @fds:	descriptors that came along; the receiver owns them
+ * @pieces:	memory that it speaks of: message.n_pieces of them
+ */
+struct socket_message {
+	struct wire_message message;
+	size_t n_fds;
+	int fds[SOCKET_MAX_FDS];
+	struct wire_piece pieces[SOCKET_MAX_PIECES];
+};
+
+/**
+ * socket_send() - send a message
+ * @pieces:	message->n_pieces of them, or NULL where that is 0
+ *
+ * Return: 0, or what the kernel said (-EPIPE where the other side is gone).
+ */
+int socket_send(int fd, const struct wire_message *message, const struct wire_piece *pieces, const int *fds,
+		size_t n_fds);
+
+/**
+ * socket_receive() - receive one
+ *
+ * Return: 0, -EPIPE at the end, -EPROTO for what is no message, or what the kernel said. Descriptors
+ * of what is refused are closed.
+ */
+int socket_receive(int fd, struct socket_message *ret);
+
+/** socket_message_done() - close the descriptors that are still its own (others are -1) */
+void socket_message_done(struct socket_message *message);
+
+#endif
