@@ -63,23 +63,15 @@ static void boot_id_read(uint8_t ret[16])
 }
 
 static void properties_from(const struct softgpu_config *config, unsigned index,
-			    struct state_properties *ret)
+			    uint32_t generation, struct state_properties *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->device = config->devices[index];
 	ret->n_devices = config->n_devices;
+	ret->generation = generation;
 	ret->slice_ns = config->slice_ns;
 	ret->sample_period_ns = config->sample_period_ns;
-}
-
-static bool properties_good(const struct state_properties *properties)
-{
-	return properties->n_devices >= 1 && properties->n_devices <= SOFTGPU_DEVICES_MAX &&
-	       properties->device.memory_bytes > 0 && properties->device.n_sms > 0 &&
-	       properties->device.clock_mhz > 0 && properties->slice_ns >= 1000 &&
-	       properties->slice_ns <= 1000000000 && properties->sample_period_ns >= 1000000 &&
-	       properties->sample_period_ns <= 1000000000 &&
-	       memchr(properties->device.name, '\0', sizeof(properties->device.name));
+	ret->sum = properties_sum(ret);
 }
 
 static bool properties_equal(const struct state_properties *a, const struct state_properties *b)
@@ -118,8 +110,9 @@ static int file_fill(int fd, const struct folder *folder, unsigned index)
 	file->size_bytes = state_file_bytes();
 	memcpy(file->boot_id, folder->boot_id, sizeof(file->boot_id));
 	file->wall_offset_ns = wall_offset();
+	file->sum = header_sum(file);
 	file->turn.a = 1;
-	properties_from(folder->config, index, &file->properties[0]);
+	properties_from(folder->config, index, /* generation= */ 0, &file->properties[0]);
 	munmap(file, state_file_bytes());
 	return 0;
 }
@@ -186,18 +179,6 @@ static int file_open(const struct folder *folder, unsigned index)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* Holds whatever processes do and wherever they die; where it does not, somebody scribbled. */
-static bool body_good(const struct state_file *file)
-{
-	if (file->n_slots > STATE_SLOTS_MAX || file->n_clients > STATE_CLIENTS_MAX ||
-	    file->n_limits > STATE_LIMITS_MAX)
-		return false;
-	for (uint32_t i = 0; i < STATE_SLOTS_MAX; i++)
-		if (__atomic_load_n(&file->slots[i].used.b, __ATOMIC_RELAXED) >> STATE_BYTES_BITS)
-			return false;
-	return true;
-}
-
 /* Maps it at @at: 0, STATE_E_FOREIGN, or negative errno. */
 static int file_map(int fd, unsigned index, void *at)
 {
@@ -211,12 +192,7 @@ static int file_map(int fd, unsigned index, void *at)
 	file = mmap(at, state_file_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 	if (file == MAP_FAILED)
 		return -errno;
-	if (memcmp(file->magic, STATE_MAGIC, sizeof(file->magic)) != 0 ||
-	    file->version != STATE_VERSION || file->index != index ||
-	    file->size_bytes != state_file_bytes() || !properties_good(file_properties(file)) ||
-	    !body_good(file))
-		return STATE_E_FOREIGN;
-	return 0;
+	return file_is_ours(file, index) ? 0 : STATE_E_FOREIGN;
 }
 
 /* Under the folder's lock. */
@@ -250,8 +226,10 @@ static int file_open_map(const struct folder *folder, unsigned index, void *at)
 			return fd;
 		r = file_map(fd, index, at);
 		close(fd);
-		if (r != 0 || memcmp(file->boot_id, folder->boot_id, sizeof(file->boot_id)) == 0)
+		if (r != 0)
 			return r;
+		if (memcmp(file->boot_id, folder->boot_id, sizeof(file->boot_id)) == 0)
+			return file_is_whole(file) ? 0 : STATE_E_FOREIGN;
 		r = folder_lock(folder->fd);
 		if (r == 0)
 			r = stale_remove(folder, index, file);
@@ -279,7 +257,7 @@ static void file_configure(struct state_file *file, const struct softgpu_config 
 	uint32_t n = atomic_load(&file->n_properties);
 	struct state_properties wanted;
 
-	properties_from(config, file->index, &wanted);
+	properties_from(config, file->index, n + 1, &wanted);
 	if (properties_equal(&wanted, &file->properties[n & 1]))
 		return;
 	if (file_in_use(file)) {

@@ -40,6 +40,12 @@ struct state {
 int files_open(struct state *state, const struct softgpu_config *config, unsigned flags);
 size_t state_file_bytes(void);
 
+/* check.c: whether a file is one of ours, of any boot; whether one of this boot is whole; sums */
+bool file_is_ours(const struct state_file *file, unsigned index);
+bool file_is_whole(const struct state_file *file);
+uint64_t header_sum(const struct state_file *file);
+uint64_t properties_sum(const struct state_properties *properties);
+
 /* charge.c */
 struct pair charge_complete(struct state_file *file);
 void slot_empty(struct state_slot *slot);

@@ -23,7 +23,7 @@
 #include <stdatomic.h>
 
 #define STATE_MAGIC	      "SOFTGPU"
-#define STATE_VERSION	      1
+#define STATE_VERSION	      2
 #define STATE_CGROUPS_MAX     16 /* ancestors of a process that are looked at */
 #define STATE_SAMPLES_PROCESS 16 /* periods that are remembered */
 #define STATE_SAMPLES_DEVICE  128
@@ -84,17 +84,24 @@ struct state_limit_entry {
 	char path[STATE_PATH_MAX];
 };
 
+/*
+ * @generation:	@n_properties of the file when they hold
+ * @sum:	of all before it
+ */
 struct state_properties {
 	struct softgpu_device_config device;
 	uint32_t n_devices;
+	uint32_t generation;
 	uint64_t slice_ns;
 	uint64_t sample_period_ns;
+	uint64_t sum;
 };
 
 /*
  * @boot_id:	of the kernel that the file was made under: an older one is stale
  * @wall_offset_ns:	wall clock minus CLOCK_MONOTONIC when it was made. Times of samples are
  *		told with it, so that the same sample has the same time whenever it is read.
+ * @sum:	of all before it, which never changes
  * @pid_namespace:	the first one: whose numbers are the host's
  * @n_slots:	no slot at or above it was ever used
  * @n_properties:	the low bit tells which of the two holds
@@ -110,6 +117,7 @@ struct state_file {
 	uint64_t size_bytes;
 	uint8_t boot_id[16];
 	uint64_t wall_offset_ns;
+	uint64_t sum;
 	_Atomic uint64_t pid_namespace;
 	_Atomic uint32_t n_slots;
 	_Atomic uint32_t n_clients;

@@ -394,6 +394,83 @@ static void file_damage(const char *name, off_t at, const char *bytes, size_t n)
 	close(fd);
 }
 
+/* What opening answers with one byte changed. */
+static int open_changed(int fd, size_t at, uint8_t mask)
+{
+	struct state *state = NULL;
+	uint8_t byte;
+	int r;
+
+	if (pread(fd, &byte, 1, (off_t)at) != 1)
+		exit(1);
+	byte ^= mask;
+	if (pwrite(fd, &byte, 1, (off_t)at) != 1)
+		exit(1);
+	r = state_open(&config, 0, &state);
+	if (r == 0)
+		state_close(state);
+	byte ^= mask;
+	if (pwrite(fd, &byte, 1, (off_t)at) != 1)
+		exit(1);
+	return r;
+}
+
+static bool is_refused(int fd, size_t at, uint8_t mask)
+{
+	return open_changed(fd, at, mask) == STATE_E_FOREIGN;
+}
+
+static bool every_byte_counts(int fd, size_t begin, size_t end)
+{
+	for (size_t at = begin; at < end; at++)
+		if (!is_refused(fd, at, 0xff) || !is_refused(fd, at, (uint8_t)(1 << at % 8)))
+			return false;
+	return true;
+}
+
+static int file_open_again(const char *name)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", config.dir, name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		exit(1);
+	return fd;
+}
+
+static void test_damaged(void)
+{
+	const size_t header_end = offsetof(struct state_file, pid_namespace);
+	const size_t n_properties = offsetof(struct state_file, n_properties);
+	const size_t holds = offsetof(struct state_file, properties[0]);
+	const size_t holds_not = offsetof(struct state_file, properties[1]);
+	int fd;
+
+	state_close(state_new());
+	fd = file_open_again("device-0");
+	check(every_byte_counts(fd, 0, header_end), "every byte of the header counts");
+	check(every_byte_counts(fd, holds, holds_not), "every one of the configuration that holds");
+	check(every_byte_counts(fd, n_properties, n_properties + 4), "and of which one does");
+	check(is_refused(fd, offsetof(struct state_file, slots[7].birth), 1) &&
+		      is_refused(fd, offsetof(struct state_file, slots[7].used.a), 1) &&
+		      is_refused(fd, offsetof(struct state_file, slots[7].used.b) + 7, 1) &&
+		      is_refused(fd, offsetof(struct state_file, slots[7].n_contexts) + 3, 0x80),
+	      "a slot that nobody had is not another's, and has nothing");
+	check(is_refused(fd, offsetof(struct state_file, charge.b) + 7, 0x40) &&
+		      is_refused(fd, offsetof(struct state_file, turn.a) + 7, 0x40) &&
+		      is_refused(fd, offsetof(struct state_file, turn.b) + 2, 1) &&
+		      is_refused(fd, offsetof(struct state_file, busy_ns) + 7, 0x40) &&
+		      is_refused(fd, offsetof(struct state_file, clients[7].served.a) + 1, 1) &&
+		      is_refused(fd, offsetof(struct state_file, clients[7].keeps_turn) + 3, 1),
+	      "nothing is of nobody's or ahead of what it follows");
+	check(is_refused(fd, offsetof(struct state_file, limits[2].path) + STATE_PATH_MAX - 1, 1),
+	      "a path has an end");
+	check(open_changed(fd, 0, 0) == 0, "unchanged it is good");
+	close(fd);
+}
+
 static void test_foreign(void)
 {
 	struct state *state = NULL;
@@ -404,7 +481,7 @@ static void test_foreign(void)
 	file_damage("device-0", 0, "S", 1);
 	file_damage("device-0", offsetof(struct state_file, version), "\x63", 1);
 	check(state_open(&config, 0, &state) == STATE_E_FOREIGN, "a file of another version");
-	file_damage("device-0", offsetof(struct state_file, version), "\x01", 1);
+	file_damage("device-0", offsetof(struct state_file, version), "\x02", 1);
 	file_damage("device-0", offsetof(struct state_file, slots[9].used.b), "scribble", 8);
 	check(state_open(&config, 0, &state) == STATE_E_FOREIGN, "a file with a use that cannot be");
 	file_damage("device-0", offsetof(struct state_file, slots[9].used.b), "\0\0\0\0\0\0\0", 8);
@@ -427,10 +504,15 @@ static void test_foreign(void)
 static void test_stale(void)
 {
 	struct state *state;
+	uint64_t sum;
 
 	state = attached_new();
 	state_charge(state, 0, MIB);
 	file_damage("device-0", offsetof(struct state_file, boot_id), "before the boot!", 16);
+	sum = header_sum(state->files[0]);
+	file_damage("device-0", offsetof(struct state_file, sum), (const char *)&sum, sizeof(sum));
+	/* Its clock was another one: what it tells may lie in the future of this one. */
+	file_damage("device-0", offsetof(struct state_file, turn.a), "\xff\xff\xff\xff\xff\xff", 6);
 	state_close(state);
 	check(state_open(&config, 0, &state) == 0 && state->files[0]->charge.a == 0,
 	      "a file of an earlier boot is replaced");
@@ -647,6 +729,7 @@ int main(void)
 		test_fork,
 		test_main_thread_ends,
 		test_many,
+		test_damaged,
 		test_foreign,
 		test_stale,
 		test_configure,
