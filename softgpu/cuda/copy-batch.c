@@ -15,12 +15,8 @@
 static CUresult batch_begin(CUstream handle, enum stream_default dflt)
 {
 	struct stream *stream;
-	struct context *ctx;
-	CUresult r;
+	CUresult r = stream_find_with_context(handle, dflt, &stream);
 
-	r = context_current(&ctx);
-	if (r == CUDA_SUCCESS)
-		r = stream_find(handle, dflt, &stream);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (handle == CU_STREAM_LEGACY || (!handle && dflt == STREAM_DEFAULT_LEGACY))

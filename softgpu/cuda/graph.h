@@ -126,6 +126,9 @@ void node_free(struct graph_node *node);
 CUresult node_depend(struct graph_node *node, struct graph_node *from,
 		     const CUgraphEdgeData *data);
 
+/** dependency_find() - how @node comes after @from, or NULL if it does not by itself */
+struct graph_dependency *dependency_find(struct graph_node *node, const struct graph_node *from);
+
 /** node_set() - other parameters of the same kind */
 CUresult node_set(struct graph_node *node, CUgraphNodeParams *params);
 

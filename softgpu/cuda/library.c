@@ -411,15 +411,21 @@ CALL(cuKernelGetParamInfo, CUkernel handle, size_t index, size_t *ret_offset, si
 				 : function_param(kernel->template, index, ret_offset, ret_size);
 }
 
+static CUresult kernel_on_device(CUkernel handle, CUdevice ordinal, struct kernel **ret,
+				 struct device **ret_device)
+{
+	CUresult r = kernel_find(handle, ret);
+
+	return r != CUDA_SUCCESS ? r : device_find(ordinal, ret_device);
+}
+
 CALL(cuKernelGetAttribute, int *ret, CUfunction_attribute attribute, CUkernel handle,
      CUdevice ordinal)
 {
 	struct device *device;
 	struct kernel *kernel;
-	CUresult r = kernel_find(handle, &kernel);
+	CUresult r = kernel_on_device(handle, ordinal, &kernel, &device);
 
-	if (r == CUDA_SUCCESS)
-		r = device_find(ordinal, &device);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!ret)
@@ -432,10 +438,8 @@ CALL(cuKernelSetAttribute, CUfunction_attribute attribute, int value, CUkernel h
 {
 	struct device *device;
 	struct kernel *kernel;
-	CUresult r = kernel_find(handle, &kernel);
+	CUresult r = kernel_on_device(handle, ordinal, &kernel, &device);
 
-	if (r == CUDA_SUCCESS)
-		r = device_find(ordinal, &device);
 	if (r != CUDA_SUCCESS)
 		return r;
 	return function_set_attribute(kernel->template, &kernel->settings, device, attribute,
@@ -446,10 +450,8 @@ CALL(cuKernelSetCacheConfig, CUkernel handle, CUfunc_cache config, CUdevice ordi
 {
 	struct device *device;
 	struct kernel *kernel;
-	CUresult r = kernel_find(handle, &kernel);
+	CUresult r = kernel_on_device(handle, ordinal, &kernel, &device);
 
-	if (r == CUDA_SUCCESS)
-		r = device_find(ordinal, &device);
 	if (r != CUDA_SUCCESS)
 		return r;
 	return (unsigned int)config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS

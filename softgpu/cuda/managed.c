@@ -261,12 +261,8 @@ CALL_TWINS(cuMemDiscardBatchAsync, _ptsz,
 	   (addrs, sizes, count, flags, handle))
 {
 	struct stream *stream;
-	struct context *ctx;
-	CUresult r;
+	CUresult r = stream_find_with_context(handle, dflt, &stream);
 
-	r = context_current(&ctx);
-	if (r == CUDA_SUCCESS)
-		r = stream_find(handle, dflt, &stream);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!addrs || !sizes || count == 0 || flags)
@@ -284,12 +280,8 @@ CALL_TWINS(cuStreamAttachMemAsync, _ptsz,
 {
 	struct stream *stream;
 	struct memory *memory;
-	struct context *ctx;
-	CUresult r;
+	CUresult r = stream_find_with_context(handle, dflt, &stream);
 
-	r = context_current(&ctx);
-	if (r == CUDA_SUCCESS)
-		r = stream_find(handle, dflt, &stream);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&

@@ -100,12 +100,8 @@ CALL_TWINS(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream handle), (dptr, ha
 {
 	struct stream *stream;
 	struct free_work work;
-	struct context *ctx;
-	CUresult r;
+	CUresult r = stream_find_with_context(handle, dflt, &stream);
 
-	r = context_current(&ctx);
-	if (r == CUDA_SUCCESS)
-		r = stream_find(handle, dflt, &stream);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (stream_is_capturing(stream))

@@ -66,6 +66,16 @@ extern const struct work_class work_memset;
  */
 CUresult stream_find(CUstream handle, enum stream_default dflt, struct stream **ret);
 
+/** stream_find_with_context() - the same for calls that need a current context in any case */
+static inline CUresult stream_find_with_context(CUstream handle, enum stream_default dflt,
+						struct stream **ret)
+{
+	struct context *ctx;
+	CUresult r = context_current(&ctx);
+
+	return r != CUDA_SUCCESS ? r : stream_find(handle, dflt, ret);
+}
+
 struct context *stream_context(const struct stream *stream);
 
 /** stream_priority() - 0, or less for what is more urgent */

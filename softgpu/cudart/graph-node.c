@@ -348,25 +348,19 @@ PASSED_ON(cudaGraphChildGraphNodeGetGraph, cuGraphChildGraphNodeGetGraph,
 PASSED_ON(cudaGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams,
 	  (CUgraphExec exec, CUgraphNode node, CUgraph child), (exec, node, child))
 
-PASSED_ON(cudaGraphAddEventRecordNode, cuGraphAddEventRecordNode,
-	  (CUgraphNode * node, CUgraph graph, nodes after, size_t n_after, CUevent event),
-	  (node, graph, after, n_after, event))
-PASSED_ON(cudaGraphEventRecordNodeGetEvent, cuGraphEventRecordNodeGetEvent,
-	  (CUgraphNode node, CUevent *event), (node, event))
-PASSED_ON(cudaGraphEventRecordNodeSetEvent, cuGraphEventRecordNodeSetEvent,
-	  (CUgraphNode node, CUevent event), (node, event))
-PASSED_ON(cudaGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent,
-	  (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
+#define EVENT_NODE_CALLS(kind)                                                                     \
+	PASSED_ON(cudaGraphAddEvent##kind##Node, cuGraphAddEvent##kind##Node,                      \
+		  (CUgraphNode * node, CUgraph graph, nodes after, size_t n_after, CUevent event), \
+		  (node, graph, after, n_after, event))                                            \
+	PASSED_ON(cudaGraphEvent##kind##NodeGetEvent, cuGraphEvent##kind##NodeGetEvent,            \
+		  (CUgraphNode node, CUevent *event), (node, event))                               \
+	PASSED_ON(cudaGraphEvent##kind##NodeSetEvent, cuGraphEvent##kind##NodeSetEvent,            \
+		  (CUgraphNode node, CUevent event), (node, event))                                \
+	PASSED_ON(cudaGraphExecEvent##kind##NodeSetEvent, cuGraphExecEvent##kind##NodeSetEvent,    \
+		  (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
 
-PASSED_ON(cudaGraphAddEventWaitNode, cuGraphAddEventWaitNode,
-	  (CUgraphNode * node, CUgraph graph, nodes after, size_t n_after, CUevent event),
-	  (node, graph, after, n_after, event))
-PASSED_ON(cudaGraphEventWaitNodeGetEvent, cuGraphEventWaitNodeGetEvent,
-	  (CUgraphNode node, CUevent *event), (node, event))
-PASSED_ON(cudaGraphEventWaitNodeSetEvent, cuGraphEventWaitNodeSetEvent,
-	  (CUgraphNode node, CUevent event), (node, event))
-PASSED_ON(cudaGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent,
-	  (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
+EVENT_NODE_CALLS(Record)
+EVENT_NODE_CALLS(Wait)
 
 PASSED_ON(cudaGraphAddMemAllocNode, cuGraphAddMemAllocNode,
 	  (CUgraphNode * node, CUgraph graph, nodes after, size_t n_after,

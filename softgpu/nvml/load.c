@@ -142,7 +142,7 @@ CALL(nvmlDeviceGetTemperatureV, nvmlDevice_t device, nvmlTemperature_t *temperat
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t clock_get(nvmlDevice_t device, int type, unsigned *mhz)
+static nvmlReturn_t clock_get(nvmlDevice_t device, int type, bool most, unsigned *mhz)
 {
 	unsigned dev;
 	nvmlReturn_t r = device_check(device, mhz, &dev);
@@ -151,52 +151,39 @@ static nvmlReturn_t clock_get(nvmlDevice_t device, int type, unsigned *mhz)
 		return r;
 	if (type < NVML_CLOCK_GRAPHICS || type > NVML_CLOCK_VIDEO)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*mhz = load_clock_mhz(dev, type);
-	return NVML_SUCCESS;
-}
-
-static nvmlReturn_t clock_get_max(nvmlDevice_t device, int type, unsigned *mhz)
-{
-	unsigned dev;
-	nvmlReturn_t r = device_check(device, mhz, &dev);
-
-	if (r != NVML_SUCCESS)
-		return r;
-	if (type < NVML_CLOCK_GRAPHICS || type > NVML_CLOCK_VIDEO)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	*mhz = clock_at(dev, type, 100);
+	*mhz = most ? clock_at(dev, type, 100) : load_clock_mhz(dev, type);
 	return NVML_SUCCESS;
 }
 
 CALL(nvmlDeviceGetClockInfo, nvmlDevice_t device, int type, unsigned *mhz)
 {
-	return clock_get(device, type, mhz);
+	return clock_get(device, type, /* most= */ false, mhz);
 }
 
 /* The current clock is 0; its target, its default and the most it may be are all the same. */
 CALL(nvmlDeviceGetClock, nvmlDevice_t device, int type, int which, unsigned *mhz)
 {
-	return which == 0 ? clock_get(device, type, mhz) : clock_get_max(device, type, mhz);
+	return clock_get(device, type, /* most= */ which != 0, mhz);
 }
 
 CALL(nvmlDeviceGetMaxClockInfo, nvmlDevice_t device, int type, unsigned *mhz)
 {
-	return clock_get_max(device, type, mhz);
+	return clock_get(device, type, /* most= */ true, mhz);
 }
 
 CALL(nvmlDeviceGetApplicationsClock, nvmlDevice_t device, int type, unsigned *mhz)
 {
-	return clock_get_max(device, type, mhz);
+	return clock_get(device, type, /* most= */ true, mhz);
 }
 
 CALL(nvmlDeviceGetDefaultApplicationsClock, nvmlDevice_t device, int type, unsigned *mhz)
 {
-	return clock_get_max(device, type, mhz);
+	return clock_get(device, type, /* most= */ true, mhz);
 }
 
 CALL(nvmlDeviceGetMaxCustomerBoostClock, nvmlDevice_t device, int type, unsigned *mhz)
 {
-	return clock_get_max(device, type, mhz);
+	return clock_get(device, type, /* most= */ true, mhz);
 }
 
 /* Engines that the device does not have are idle; their sampling period is the device's. */

@@ -45,17 +45,24 @@ static nvmlReturn_t room_check(const struct process_list *list, const void *arra
 	return list->n <= room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
-static nvmlReturn_t running_v1(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
+/* The processes of a device if @infos has room for all; their number is told in any case. */
+static nvmlReturn_t running(nvmlDevice_t device, unsigned *count, const void *infos,
+			    struct process_list *ret)
 {
-	struct process_list list;
 	unsigned dev;
 	nvmlReturn_t r = device_check(device, count, &dev);
 
+	*ret = (struct process_list){};
 	if (r == NVML_SUCCESS)
-		r = list_read(dev, &list);
-	if (r != NVML_SUCCESS)
-		return r;
-	r = room_check(&list, infos, count);
+		r = list_read(dev, ret);
+	return r != NVML_SUCCESS ? r : room_check(ret, infos, count);
+}
+
+static nvmlReturn_t running_v1(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
+{
+	struct process_list list;
+	nvmlReturn_t r = running(device, count, infos, &list);
+
 	for (unsigned i = 0; r == NVML_SUCCESS && i < list.n; i++) {
 		infos[i].pid = (unsigned)list.entries[i].pid;
 		infos[i].usedGpuMemory = list.entries[i].used_bytes;
@@ -67,14 +74,8 @@ static nvmlReturn_t running_v1(nvmlDevice_t device, unsigned *count, nvmlProcess
 static nvmlReturn_t running_v2(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
 	struct process_list list;
-	unsigned dev;
-	nvmlReturn_t r = device_check(device, count, &dev);
+	nvmlReturn_t r = running(device, count, infos, &list);
 
-	if (r == NVML_SUCCESS)
-		r = list_read(dev, &list);
-	if (r != NVML_SUCCESS)
-		return r;
-	r = room_check(&list, infos, count);
 	for (unsigned i = 0; r == NVML_SUCCESS && i < list.n; i++)
 		infos[i] = (nvmlProcessInfo_v2_t){
 			.pid = (unsigned)list.entries[i].pid,
