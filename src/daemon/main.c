@@ -7,6 +7,7 @@
  */
 #include "daemon/daemon.h"
 #include "daemon/gate.h"
+#include "daemon/lacking.h"
 #include "daemon/overuse.h"
 
 #include "base/fd.h"
@@ -285,22 +286,27 @@ static int add_sources(struct daemon *d)
 
 /* --- opening and closing --- */
 
-static const char *why_no_engine(int r)
+static void why_no_engine(int r, char *ret, size_t cap)
 {
-	switch (r) {
-	case -EPERM:
-	case -EACCES:
-		return "the daemon lacks CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE or CAP_SYS_ADMIN "
-		       "here";
-	case -EOPNOTSUPP:
-		return "this kernel runs none of the rungs that were asked for";
-	case -EPROTO:
-		return "the books in the state folder are of another version; cotenantd --remove "
-		       "takes "
-		       "them away";
-	default:
-		return strerrordesc_np(-r);
+	_cleanup_free_ char *lacking = NULL;
+
+	if (r == -EPROTO) {
+		str_copy(ret, cap, "the books in the state folder are of another version; cotenantd "
+				   "--remove takes them away");
+		return;
 	}
+	lacking = lacking_text("/proc", "/sys");
+	if (lacking)
+		snprintf(ret, cap, "missing here: %s", lacking);
+	else if (r == -EPERM || r == -EACCES)
+		str_copy(ret, cap, "the kernel refuses BPF programs: by lockdown, a seccomp filter or "
+				   "another security module");
+	else if (r == -ENOSYS)
+		str_copy(ret, cap, "missing here: CONFIG_BPF_SYSCALL");
+	else if (r == -EOPNOTSUPP)
+		str_copy(ret, cap, "this kernel runs none of the rungs that were asked for");
+	else
+		str_copy(ret, cap, strerrordesc_np(-r));
 }
 
 /*
@@ -333,7 +339,7 @@ static int open_engine(struct daemon *d, const struct options *o)
 	if (r == -EBUSY)
 		return log_err(r, "another cotenantd uses %s", o->values[OPTION_STATE_DIR]);
 	if (r < 0) {
-		str_copy(d->engine_reason, sizeof(d->engine_reason), why_no_engine(r));
+		why_no_engine(r, d->engine_reason, sizeof(d->engine_reason));
 		log_warn(r, "limits are not enforced: %s", d->engine_reason);
 		return 0;
 	}
