@@ -153,6 +153,8 @@ int verb_events(const struct ctl *ctl);
 int verb_explain(const struct ctl *ctl);
 int verb_doctor(const struct ctl *ctl);
 int verb_offsets(const struct ctl *ctl);
+int verb_cdi(const struct ctl *ctl);
+int verb_oci_hook(const struct ctl *ctl);
 int verb_metrics(const struct ctl *ctl);
 int verb_api(const struct ctl *ctl);
 int verb_completion(const struct ctl *ctl);

@@ -108,6 +108,15 @@ static int move_into(const char *dir, pid_t pid)
 	return file_write_at(AT_FDCWD, procs, text);
 }
 
+int cgroup_move(pid_t pid, const char *path)
+{
+	_cleanup_free_ char *dir = NULL;
+	int r;
+
+	r = cgroup_dir(path, &dir);
+	return r < 0 ? r : move_into(dir, pid);
+}
+
 int cgroup_enter(pid_t pid, const char *name, char **ret_path)
 {
 	_cleanup_free_ char *parent = NULL, *path = NULL, *dir = NULL;
@@ -195,8 +204,9 @@ int cgroup_each_pid(const char *path, cgroup_pid_fn fn, void *userdata)
 
 void cgroup_remove(const char *path)
 {
+	const char *name = strrchr(path, '/');
 	_cleanup_free_ char *dir = NULL;
 
-	if (cgroup_dir(path, &dir) == 0)
+	if (name && str_after(name, "/" CGROUP_PREFIX) && cgroup_dir(path, &dir) == 0)
 		rmdir(dir);
 }

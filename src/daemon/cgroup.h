@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* How folders begin that are made for a tenant. */
+#define CGROUP_PREFIX "cotenant-"
+
 /**
  * cgroup_mount() - where the v2 hierarchy is mounted; the caller frees it
  *
@@ -59,6 +62,11 @@ int cgroup_of_pid(pid_t pid, char **ret);
 int cgroup_enter(pid_t pid, const char *name, char **ret_path);
 
 /**
+ * cgroup_move() - move a process into a cgroup that is there
+ */
+int cgroup_move(pid_t pid, const char *path);
+
+/**
  * cgroup_is_populated() - is there a process in it or below?
  */
 bool cgroup_is_populated(const char *path);
@@ -72,7 +80,9 @@ typedef void (*cgroup_pid_fn)(pid_t pid, void *userdata);
 int cgroup_each_pid(const char *path, cgroup_pid_fn fn, void *userdata);
 
 /**
- * cgroup_remove() - take an empty cgroup away; one that is in use stays
+ * cgroup_remove() - take an empty cgroup away that was made for a tenant
+ *
+ * One that is in use stays, and so does one of a container's runtime.
  */
 void cgroup_remove(const char *path);
 

@@ -4,10 +4,14 @@
  *
  * It gets a cgroup of its own below the one it is in, from systemd where that runs
  * the host. Where neither can be had, the tenant is the process and what it starts.
+ *
+ * The first process of a container has a cgroup of its runtime's making already, unless
+ * the runtime uses cgroup v1 on a hybrid host: then it gets one as a command does.
  */
 #include "daemon/cgroup.h"
 #include "daemon/change.h"
 #include "daemon/libraries.h"
+#include "daemon/overuse.h"
 #include "daemon/process.h"
 #include "daemon/scope.h"
 
@@ -99,7 +103,7 @@ static bool scope_would_leave(struct daemon *d, pid_t pid)
 static int enter_cgroup(struct daemon *d, pid_t pid, const char *name, char **ret_path)
 {
 	/* Another daemon of this host may have a tenant of the same name. */
-	_cleanup_free_ char *folder = str_format("cotenant-%s-%d", name, pid);
+	_cleanup_free_ char *folder = str_format(CGROUP_PREFIX "%s-%d", name, pid);
 
 	if (!folder)
 		return -ENOMEM;
@@ -108,13 +112,54 @@ static int enter_cgroup(struct daemon *d, pid_t pid, const char *name, char **re
 	return cgroup_enter(pid, folder, ret_path);
 }
 
-/* Return: why there is no cgroup, or NULL if there is one. */
-static const char *choose_match(struct daemon *d, pid_t pid, struct tenant_spec *spec)
+/*
+ * Its runtime's own cgroup is another one than the container's.
+ *
+ * Return: 0, or -ENOENT if the container has none in this hierarchy.
+ */
+static int container_cgroup(pid_t pid, pid_t runtime, char **ret_path)
 {
-	char *path = NULL;
+	_cleanup_free_ char *path = NULL, *others = NULL;
 	int r;
 
-	r = enter_cgroup(d, pid, spec->name, &path);
+	r = cgroup_of_pid(pid, &path);
+	if (r == 0)
+		r = cgroup_of_pid(runtime, &others);
+	if (r < 0)
+		return r;
+	if (str_eq(path, others) || str_eq(path, "/"))
+		return -ENOENT;
+	*ret_path = TAKE_PTR(path);
+	return 0;
+}
+
+/* With no cgroup of its own in v2 it may have one of v1, in which more will be started. */
+static void note_freezer(struct daemon *d, pid_t pid, struct tenant_spec *spec)
+{
+	struct assoc_process p;
+
+	if (assoc_of_pid(d->overuse->residents.proc_fd, pid, &p) != 0)
+		return;
+	if (p.place.freezer && !str_eq(p.place.freezer, "/") && cgroup_path_ok(p.place.freezer))
+		spec->freezer = TAKE_PTR(p.place.freezer);
+	assoc_process_done(&p);
+}
+
+/* Return: why there is no cgroup, or NULL if there is one. */
+static const char *choose_match(struct daemon *d, const struct request *q, pid_t pid,
+				struct tenant_spec *spec)
+{
+	char *path = NULL;
+	int r = -ENOENT;
+
+	/* A user could name a cgroup in which others are as well. */
+	if (q->peer.uid == 0 && api_arg_string(q->args, "container")) {
+		r = container_cgroup(pid, q->peer.pid, &path);
+		if (r < 0)
+			note_freezer(d, pid, spec);
+	}
+	if (r < 0)
+		r = enter_cgroup(d, pid, spec->name, &path);
 	if (r == 0) {
 		spec->match = (struct selector){ .kind = SELECT_CGROUP, .name = path };
 		return NULL;
@@ -163,7 +208,7 @@ int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
 	    change_check_nested(d, q, &spec.limits) < 0)
 		return -EINVAL;
 	tenants_meet(&d->tenants, q->peer.uid);
-	no_cgroup = choose_match(d, pid, &spec);
+	no_cgroup = choose_match(d, q, pid, &spec);
 	r = config_write_tenant(&d->tenants.runs, &spec, &error);
 	if (r == 0)
 		r = tenants_apply(&d->tenants);

@@ -161,8 +161,9 @@ int method_devices_list(struct daemon *d, const struct request *q, json_t **ret)
 
 	for (i = 0; i < daemon_n_devices(d); i++)
 		json_array_append_new(list, device_json(d, i));
-	*ret = json_pack("{s:o, s:s?}", "devices", list, "reason",
-			 *d->gpu->reason ? d->gpu->reason : NULL);
+	*ret = json_pack("{s:o, s:s?, s:s?}", "devices", list, "reason",
+			 *d->gpu->reason ? d->gpu->reason : NULL, "library_dir",
+			 *d->gpu->library_dir ? d->gpu->library_dir : NULL);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "daemon/overuse.h"
 
 #include "base/log.h"
+#include "daemon/cgroup.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -56,6 +57,36 @@ static void charge_residents(struct overuse *o)
 		c.ids[t->number % LEDGER_TENANTS] = t->number ? t->id : 0;
 	if (d->engine)
 		engine_each_process(d->engine, charge_process, &c);
+}
+
+/*
+ * A process that was started in a container later, as by `podman exec`, is in its v1
+ * cgroups but not in the v2 cgroup that was made for it: it is put there.
+ */
+static void gather(struct overuse *o, struct resident *p)
+{
+	const char *freezer = p->who.place.freezer;
+	const struct tenant *t;
+
+	p->is_new = false;
+	for (t = o->daemon->tenants.first; t && freezer; t = t->next) {
+		if (!t->spec.freezer || !str_eq(t->spec.freezer, freezer) ||
+		    (p->who.place.cgroup && str_eq(p->who.place.cgroup, t->spec.match.name)))
+			continue;
+		if (cgroup_move(p->who.pid, t->spec.match.name) == 0 && o->daemon->engine)
+			engine_adopt(o->daemon->engine, p->who.pid);
+		return;
+	}
+}
+
+static void gather_new(struct overuse *o)
+{
+	size_t i;
+
+	for (i = 0; i < o->residents.n; i++) {
+		if (o->residents.items[i]->is_new)
+			gather(o, o->residents.items[i]);
+	}
 }
 
 /* --- the sample --- */
@@ -380,6 +411,7 @@ void overuse_sample(struct overuse *o, uint64_t now_ms)
 		if (now_ms >= o->due_ms[i])
 			ask_device(o, i, &s.devices[i]);
 	}
+	gather_new(o);
 	charge_residents(o);
 	if (take_tenants(o, &s) < 0)
 		return;

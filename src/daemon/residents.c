@@ -105,6 +105,7 @@ static struct resident *add(struct residents *residents, pid_t pid)
 
 	if (!p)
 		return NULL;
+	p->is_new = true;
 	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
 	if (p->pidfd < 0)
 		return NULL;

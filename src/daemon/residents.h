@@ -16,6 +16,7 @@
 /**
  * struct resident - one process
  * @pidfd:	the process itself
+ * @is_new:	nobody has looked at it yet but the sample that found it
  * @listed:	a bit per device that lists it
  * @unknown:	a bit per device that does not tell how much it has
  * @bytes:	what it has of each device
@@ -24,6 +25,7 @@
 struct resident {
 	struct assoc_process who;
 	int pidfd;
+	bool is_new;
 	uint32_t listed;
 	uint32_t unknown;
 	uint64_t bytes[LEDGER_DEVICES];

@@ -22,7 +22,7 @@ static bool is_account_name(const char *s)
 	return str_is_name(s) || (*s && strspn(s, "0123456789") == strlen(s));
 }
 
-static bool is_cgroup_path(const char *s)
+bool cgroup_path_ok(const char *s)
 {
 	const char *p;
 
@@ -66,7 +66,7 @@ static int take_rest(enum selector_kind kind, char *rest, struct selector *ret,
 		}
 		break;
 	case SELECT_CGROUP:
-		if (!is_cgroup_path(rest)) {
+		if (!cgroup_path_ok(rest)) {
 			*ret_reason = "not a cgroup path: it begins with '/', ends without one, "
 				      "and has no '.', '..' or empty parts";
 			return -EINVAL;

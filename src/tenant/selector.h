@@ -49,6 +49,11 @@ struct selector {
 const char *selector_kind_name(enum selector_kind kind);
 
 /**
+ * cgroup_path_ok() - may this be a cgroup's path: from the root, nothing that would need quoting?
+ */
+bool cgroup_path_ok(const char *path);
+
+/**
  * selector_parse() - read the forms above
  * @ret:	released with selector_done(); untouched on failure
  * @ret_reason:	on -EINVAL: what is wrong, a constant

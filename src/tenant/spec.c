@@ -24,6 +24,16 @@ static int take_match(struct tenant_spec *t, const char *value, unsigned line,
 	return r;
 }
 
+static int take_freezer(struct tenant_spec *t, const char *value, unsigned line,
+			struct ini_error *error)
+{
+	if (!cgroup_path_ok(value))
+		return ini_refuse(error, line, "freezer: '%.60s' is not a cgroup path", value);
+	free(t->freezer);
+	t->freezer = strdup(value);
+	return t->freezer ? 0 : -ENOMEM;
+}
+
 static int take_owner(struct tenant_spec *t, const char *value, unsigned line,
 		      struct ini_error *error)
 {
@@ -69,6 +79,8 @@ static int take_entry(struct tenant_spec *t, const struct ini_line *entry, unsig
 		return take_match(t, entry->value, line, error);
 	if (str_eq(entry->name, "owner"))
 		return take_owner(t, entry->value, line, error);
+	if (str_eq(entry->name, "freezer"))
+		return take_freezer(t, entry->value, line, error);
 	if (str_eq(entry->name, "gpu"))
 		return take_gpus(t, entry->value, line, error);
 	return take_limit(t, entry, line, error);
@@ -230,6 +242,8 @@ static bool is_wanted(const struct tenant_spec *tenant, const char *key)
 		return true;
 	if (str_eq(key, "owner"))
 		return tenant->owner != TENANT_NO_OWNER;
+	if (str_eq(key, "freezer"))
+		return tenant->freezer != NULL;
 	if (str_eq(key, "gpu"))
 		return tenant->limits.n_gpus > 0;
 	if (limit_key_parse(key, &id, device, reason) < 0)
@@ -274,6 +288,8 @@ static int write_identity(struct ini *ini, const struct tenant_spec *tenant)
 	int r;
 
 	r = match ? ini_set(ini, tenant->name, "match", match) : -ENOMEM;
+	if (r == 0 && tenant->freezer)
+		r = ini_set(ini, tenant->name, "freezer", tenant->freezer);
 	if (r < 0 || tenant->owner == TENANT_NO_OWNER)
 		return r;
 	snprintf(owner, sizeof(owner), "%u", tenant->owner);
@@ -333,12 +349,18 @@ int tenant_spec_copy(const struct tenant_spec *from, struct tenant_spec *ret)
 	struct tenant_spec copy = *from;
 	int r;
 
+	copy.freezer = NULL;
+	memset(&copy.match, 0, sizeof(copy.match));
+	memset(&copy.limits, 0, sizeof(copy.limits));
 	r = selector_copy(&from->match, &copy.match);
-	if (r < 0)
-		return r;
-	r = limits_copy(&from->limits, &copy.limits);
+	if (r == 0)
+		r = limits_copy(&from->limits, &copy.limits);
+	if (r == 0 && from->freezer) {
+		copy.freezer = strdup(from->freezer);
+		r = copy.freezer ? 0 : -ENOMEM;
+	}
 	if (r < 0) {
-		selector_done(&copy.match);
+		tenant_spec_done(&copy);
 		return r;
 	}
 	*ret = copy;
@@ -349,6 +371,8 @@ void tenant_spec_done(struct tenant_spec *tenant)
 {
 	selector_done(&tenant->match);
 	limits_done(&tenant->limits);
+	free(tenant->freezer);
+	tenant->freezer = NULL;
 }
 
 void specs_done(struct specs *specs)

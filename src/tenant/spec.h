@@ -32,12 +32,15 @@
  * @name:	the section's name
  * @match:	who is charged
  * @owner:	the user who started it by `cotenant run`, who may see and lower it
+ * @freezer:	a container's cgroup in the v1 freezer hierarchy: what is started in it later is
+ *		the tenant's as well; NULL where it has none
  * @limits:	what is set; nothing set means watched, not limited
  */
 struct tenant_spec {
 	char name[TENANT_NAME_SIZE];
 	struct selector match;
 	uid_t owner;
+	char *freezer;
 	struct limits limits;
 };
 
