@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/perf_event.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -19,6 +21,8 @@
 #include "audit.skel.h"
 
 #define FLAG_UPROBE_MULTI_RETURN 1
+#define UPROBE_PMU		 "/sys/bus/event_source/devices/uprobe/type"
+#define UPROBE_AT_RETURN	 1 /* of perf_event_attr.config */
 
 /* The kernel's argument of BPF_LINK_CREATE for it, newer than the headers we build with. */
 struct uprobe_multi {
@@ -53,30 +57,60 @@ int link_uprobes(int prog_fd, const struct probes *probes)
 	return fd < 0 ? -errno : fd;
 }
 
+static int uprobe_pmu(uint32_t *ret)
+{
+	_cleanup_fclose_ FILE *f = fopen(UPROBE_PMU, "re");
+
+	if (!f)
+		return -errno;
+	return fscanf(f, "%u", ret) == 1 ? 0 : -EINVAL;
+}
+
 /*
  * Before Linux 6.6 there is a perf event per probe. They attach as fast, but take a tenth of a second each to
- * go away.
+ * go away. The link keeps its event, so one descriptor is enough.
  */
-static int link_one_by_one(struct engine *engine, struct library *l, const char *path,
-			   const struct library_image *image)
+int link_uprobe(int prog_fd, const struct probes *probes, size_t i)
 {
-	struct bpf_program *const programs[] = { engine->programs->progs.on_call_return,
-						 engine->programs->progs.on_call };
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.config = probes->at_return ? UPROBE_AT_RETURN : 0,
+					.config1 = (uintptr_t)probes->path,
+					.config2 = probes->offsets[i] };
+	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = probes->cookies[i]);
+	pid_t pid = probes->pid ? probes->pid : -1;
+	_cleanup_close_ int event = -1;
+	int fd, r = uprobe_pmu(&attr.type);
 
-	l->links = calloc(2 * image->n_calls, sizeof(*l->links));
-	if (!l->links)
+	if (r < 0)
+		return r;
+	/* Of one process on any CPU; of all processes the event counts on one CPU, but the probe is on all. */
+	event = syscall(SYS_perf_event_open, &attr, pid, probes->pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (event < 0)
+		return -errno;
+	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &options);
+	if (fd < 0)
+		return -errno;
+	if (ioctl(event, PERF_EVENT_IOC_ENABLE, 0)) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+static int link_one_by_one(struct library *l, int prog_fd, const struct probes *probes)
+{
+	int *links = reallocarray(l->links, l->n_links + probes->n, sizeof(*links));
+
+	if (!links)
 		return -ENOMEM;
-	for (size_t i = 0; i < 2 * image->n_calls; i++) {
-		const struct library_call *call = &image->calls[i % image->n_calls];
-		bool at_entry = i >= image->n_calls;
-		LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = !at_entry,
-			    .bpf_cookie = ROW_COOKIE(call->row, call->ret_delta));
+	l->links = links;
+	for (size_t i = 0; i < probes->n; i++) {
+		int fd = link_uprobe(prog_fd, probes, i);
 
-		l->links[l->n_links] = bpf_program__attach_uprobe_opts(programs[at_entry], -1, path, call->offset,
-								       &options);
-		if (!l->links[l->n_links])
-			return -errno;
-		l->n_links++;
+		if (fd < 0)
+			return fd;
+		l->links[l->n_links++] = fd;
 	}
 	return 0;
 }
@@ -108,9 +142,8 @@ static int library_link(struct engine *engine, struct library *l, const char *pa
 					.at_return = true };
 	int entry = bpf_program__fd(engine->programs->progs.on_call);
 	int at_return = bpf_program__fd(engine->programs->progs.on_call_return);
+	int r;
 
-	if (!engine->many_probes)
-		return link_one_by_one(engine, l, path, image);
 	if (!offsets || !cookies)
 		return -ENOMEM;
 	for (size_t i = 0; i < image->n_calls; i++) {
@@ -118,6 +151,10 @@ static int library_link(struct engine *engine, struct library *l, const char *pa
 		cookies[i] = ROW_COOKIE(image->calls[i].row, image->calls[i].ret_delta);
 	}
 	/* Returns first: a call that is counted at its entry must not be missed at its return. */
+	if (!engine->many_probes) {
+		r = link_one_by_one(l, at_return, &returns);
+		return r < 0 ? r : link_one_by_one(l, entry, &entries);
+	}
 	l->return_link = link_uprobes(at_return, &returns);
 	if (l->return_link < 0)
 		return l->return_link;
@@ -132,7 +169,7 @@ static int library_pin(struct engine *engine, struct library *l)
 
 	for (size_t i = 0; i < l->n_links && r == 0; i++) {
 		snprintf(name, sizeof(name), "probe%zu", i);
-		r = pin_link(engine, &l->public, name, bpf_link__fd(l->links[i]));
+		r = pin_link(engine, &l->public, name, l->links[i]);
 	}
 	if (r == 0 && l->return_link >= 0)
 		r = pin_link(engine, &l->public, "return", l->return_link);
@@ -149,10 +186,8 @@ static void library_free(struct library *l)
 		close(l->entry_link);
 	if (l->return_link >= 0)
 		close(l->return_link);
-	for (size_t i = 0; i < l->n_links; i++) {
-		bpf_link__disconnect(l->links[i]);
-		bpf_link__destroy(l->links[i]);
-	}
+	for (size_t i = 0; i < l->n_links; i++)
+		close(l->links[i]);
 	free(l->links);
 	if (l->fd >= 0)
 		close(l->fd);

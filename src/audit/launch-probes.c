@@ -11,55 +11,17 @@
  * probes. That is done by a thread which knows nothing but the descriptors.
  */
 #include <errno.h>
-#include <linux/bpf.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include "launch.h"
 #include "audit.skel.h"
 
 #define KEEP_NS	       10000000000ULL /* probes stay so long after their need */
-#define UPROBE_PMU     "/sys/bus/event_source/devices/uprobe/type"
 #define UNSURE	       1.0 /* see launch_kind.doubt: nothing is known of a kind that is new */
 
 /* --- links ------------------------------------------------------------------------------------------- */
-
-static int uprobe_pmu(uint32_t *ret)
-{
-	_cleanup_fclose_ FILE *f = fopen(UPROBE_PMU, "re");
-
-	if (!f)
-		return -errno;
-	return fscanf(f, "%u", ret) == 1 ? 0 : -EINVAL;
-}
-
-/* One probe in one process, where the kernel has no links of many. The link keeps the event. */
-static int link_one(int prog_fd, const struct probes *probes, size_t i)
-{
-	struct perf_event_attr attr = { .size = sizeof(attr),
-					.config1 = (uintptr_t)probes->path,
-					.config2 = probes->offsets[i] };
-	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = probes->cookies[i]);
-	_cleanup_close_ int event = -1;
-	int fd, r = uprobe_pmu(&attr.type);
-
-	if (r < 0)
-		return r;
-	event = syscall(SYS_perf_event_open, &attr, probes->pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	if (event < 0)
-		return -errno;
-	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &options);
-	if (fd >= 0 && ioctl(event, PERF_EVENT_IOC_ENABLE, 0)) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	return fd;
-}
 
 static int links_make(struct engine *engine, struct launch_link *link, const struct probes *probes)
 {
@@ -71,7 +33,7 @@ static int links_make(struct engine *engine, struct launch_link *link, const str
 		return -ENOMEM;
 	while (link->n_fds < n) {
 		int fd = engine->many_probes ? link_uprobes(prog_fd, probes) :
-					       link_one(prog_fd, probes, link->n_fds);
+					       link_uprobe(prog_fd, probes, link->n_fds);
 
 		if (fd < 0)
 			return fd;

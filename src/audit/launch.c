@@ -16,7 +16,7 @@
 #define PERIOD_NS      (500 * MILLISECOND / 3) /* until the first two samples tell */
 #define PERIOD_NS_MAX  (1000 * MILLISECOND)
 #define SILENT_NS      (600 * MILLISECOND) /* drivers leave out who does nothing */
-#define AHEAD_NS       (600 * MILLISECOND) /* of its rate may be in flight: two periods tell late what has run */
+#define AHEAD_NS       (300 * MILLISECOND) /* of its rate may be in flight: a sample is up to 200 ms old */
 #define DRAINED_BELOW  0.95
 #define DEFAULT_WEIGHT 100
 
@@ -131,14 +131,14 @@ int engine_compute_samples(struct engine *engine, unsigned device,
 	return engine_each_process(engine, sample_process, &search);
 }
 
-/* The fastest that the tenants around a process let it go, 0 where none is limited. */
+/* As fast as the tenants around a process let it go, 0 where none is limited. */
 static double rate_of(const struct engine *engine, const struct audit_process *process, unsigned device)
 {
 	uint32_t stretch = 0;
 
 	for (uint32_t i = 0; i < process->chain.n && i < LEDGER_DEPTH; i++)
 		stretch = MAX(stretch, share_of(engine, process->chain.tenants[i], device)->stretch);
-	return stretch ? (double)SHARE_ONE / stretch : 0;
+	return stretch ? MIN((double)SHARE_ONE / stretch, 1.0) : 0;
 }
 
 /*
@@ -150,7 +150,8 @@ static void flight_bound(struct engine *engine, const struct probed *p, unsigned
 	const struct audit_process *process = probed_process(engine, p);
 	double rate = process && p->started[device] ? rate_of(engine, process, device) : 0;
 
-	if (rate > 0 && share_meter_in_flight(&p->meters[device]) > rate * AHEAD_NS)
+	/* Of a process that no driver has ever told of, it is not known what has run. */
+	if (p->sampled_ns[device] && rate > 0 && share_meter_in_flight(&p->meters[device]) > rate * AHEAD_NS + SHARE_FIRST_NS)
 		tenants_hold(engine, p, device, now + 2 * ENGINE_COMPUTE_TICK_MS * MILLISECOND);
 }
 
@@ -188,6 +189,7 @@ static uint32_t weight_of(const struct share *s)
  * @has_inside:	others are inside it
  * @rates:	what each of those at work gets
  * @limited:	and whether it is held to that
+ * @by_weight:	weights differ among the tenants of the device, at work or not
  */
 struct division {
 	struct engine *engine;
@@ -197,7 +199,17 @@ struct division {
 	bool has_inside[LEDGER_TENANTS];
 	double rates[LEDGER_TENANTS];
 	bool limited[LEDGER_TENANTS];
+	bool by_weight;
 };
+
+static bool weights_differ(const struct engine *engine, unsigned device)
+{
+	for (uint32_t i = 1; i < LEDGER_TENANTS; i++)
+		if (engine->state->tenants[i].in_use &&
+		    weight_of(share_of(engine, i, device)) != DEFAULT_WEIGHT)
+			return true;
+	return false;
+}
 
 static int parents_note(const struct audit_process *process, void *userdata)
 {
@@ -256,14 +268,26 @@ static void rates_divide(struct division *d, uint32_t parent, double whole, unsi
 	}
 }
 
+/*
+ * The rate of a tenant, 0 for none. Where weights differ, who is alone has the whole device, but what it
+ * queues is bounded, or others who come would wait for seconds of work.
+ */
+static double rate_for(const struct division *d, uint32_t tenant, const struct share *s)
+{
+	if (d->limited[tenant])
+		return MIN(d->rates[tenant], max_of(s));
+	if (s->max_permille)
+		return max_of(s);
+	return d->by_weight && d->engine->state->tenants[tenant].in_use ? SHARE_LOOSE : 0;
+}
+
 static void rate_set(struct division *d, uint32_t tenant)
 {
 	struct share *s = share_of(d->engine, tenant, d->device);
-	double rate = d->limited[tenant] ? MIN(d->rates[tenant], max_of(s)) : max_of(s);
-	bool limited = d->limited[tenant] || s->max_permille;
+	double rate = rate_for(d, tenant, s);
 
-	if (limited || s->stretch)
-		share_set_rate(s, d->now, limited ? share_stretch(rate) : 0);
+	if (rate > 0 || s->stretch)
+		share_set_rate(s, d->now, rate > 0 ? share_stretch(rate) : 0);
 }
 
 static void rates_set(struct engine *engine, unsigned device, uint64_t now)
@@ -273,19 +297,11 @@ static void rates_set(struct engine *engine, unsigned device, uint64_t now)
 
 	/* Too large for the stack. One thread calls the engine. */
 	*d = (struct division){ .engine = engine, .device = device, .now = now };
+	d->by_weight = weights_differ(engine, device);
 	engine_each_process(engine, parents_note, d);
 	rates_divide(d, /* parent= */ 0, /* whole= */ 1, /* depth= */ 0);
 	for (uint32_t i = 1; i < LEDGER_TENANTS; i++)
 		rate_set(d, i);
-}
-
-static bool weights_differ(const struct engine *engine, unsigned device)
-{
-	for (uint32_t i = 1; i < LEDGER_TENANTS; i++)
-		if (engine->state->tenants[i].in_use &&
-		    weight_of(share_of(engine, i, device)) != DEFAULT_WEIGHT)
-			return true;
-	return false;
 }
 
 /*
@@ -342,8 +358,9 @@ int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned devic
 	/* None at all would hold a launch for ever. */
 	s->max_permille = compute->max_permille < 1000 ? MAX(compute->max_permille, 1U) : 0;
 	s->weight = compute->weight;
-	if (s->max_permille && !s->stretch)
-		share_set_rate(s, launch_now_ns(), share_stretch(max_of(s)));
+	/* At once, as its processes are let go when they are probed, not when rates are next divided. */
+	if (!s->stretch && (s->max_permille || weights_differ(engine, device)))
+		share_set_rate(s, launch_now_ns(), share_stretch(s->max_permille ? max_of(s) : SHARE_LOOSE));
 	tenants_pace(engine);
 	return 0;
 }

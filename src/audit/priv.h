@@ -24,7 +24,7 @@ struct library {
 	struct engine_library public;
 	int entry_link;
 	int return_link;
-	struct bpf_link **links;	/* where the kernel has no links of many probes */
+	int *links;	/* where the kernel has no links of many probes */
 	size_t n_links;
 	int fd;		/* of the file, for links to come */
 	struct library_call *launches;
@@ -47,6 +47,8 @@ struct probes {
 
 /** link_uprobes() - attach a program to them. Return: the link's descriptor, or a fault */
 int link_uprobes(int prog_fd, const struct probes *probes);
+/** link_uprobe() - the same with one of them, where the kernel has no links of many */
+int link_uprobe(int prog_fd, const struct probes *probes, size_t i);
 
 struct engine {
 	char state_dir[PATH_MAX];

@@ -3,13 +3,17 @@
 #include "ctl/ctl.h"
 #include "ctl/table.h"
 
+#define COMMON_WEIGHT 100
+
 /* A device on which a tenant has neither use nor limits says nothing. */
 static bool is_worth_a_line(const json_t *device)
 {
 	return json_integer_value(json_object_get(device, "memory.current")) > 0 ||
 	       json_integer_value(json_object_get(device, "memory.peak")) > 0 ||
 	       json_integer_value(json_object_get(device, "memory.low")) > 0 ||
-	       json_integer_value(json_object_get(device, "memory.max")) > 0;
+	       json_integer_value(json_object_get(device, "memory.max")) > 0 ||
+	       json_number_value(json_object_get(device, "compute.max")) < 100 ||
+	       json_integer_value(json_object_get(device, "compute.weight")) != COMMON_WEIGHT;
 }
 
 static char *what_waits(const json_t *tenant, const json_t *device)
@@ -30,6 +34,17 @@ static char *what_waits(const json_t *tenant, const json_t *device)
 	return n ? str_format("%u for %s", n, for_what) : strdup("");
 }
 
+/* compute.max where there is one, else a weight that is not everybody's. */
+static char *share_of_time(const json_t *device)
+{
+	double max = json_number_value(json_object_get(device, "compute.max"));
+	json_int_t weight = json_integer_value(json_object_get(device, "compute.weight"));
+
+	if (max < 100)
+		return str_format("%.4g%%", max);
+	return weight != COMMON_WEIGHT ? str_format("weight %lld", (long long)weight) : NULL;
+}
+
 static void add_lines(struct table *table, const json_t *tenant)
 {
 	const json_t *devices = json_object_get(tenant, "devices"), *device;
@@ -47,6 +62,7 @@ static void add_lines(struct table *table, const json_t *tenant)
 			  cell_size(json_object_get(device, "memory.current")),
 			  cell_size(json_object_get(device, "memory.low")),
 			  cell_size(json_object_get(device, "memory.max")),
+			  share_of_time(device),
 			  cell_number(json_object_get(device, "refused")),
 			  cell_ago(json_object_get(device, "last_active")),
 			  what_waits(tenant, device));
@@ -54,12 +70,13 @@ static void add_lines(struct table *table, const json_t *tenant)
 	if (!any)
 		table_add(table, cell_text(json_object_get(tenant, "tenant")),
 			  cell_text(json_object_get(tenant, "user")), NULL, NULL, NULL, NULL, NULL, NULL,
+			  NULL,
 			  cell_text(json_object_get(tenant, "problem")));
 }
 
 int verb_list(const struct ctl *ctl)
 {
-	_cleanup_(table_done) struct table table = { .n_columns = 9 };
+	_cleanup_(table_done) struct table table = { .n_columns = 10 };
 	const char *gpu = ctl_option(ctl, "gpu");
 	json_t *reply, *tenant;
 	size_t i;
@@ -72,7 +89,7 @@ int verb_list(const struct ctl *ctl)
 	if (ctl->json)
 		return ctl_print_json(reply);
 	table_add(&table, strdup("TENANT"), strdup("USER"), strdup("GPU"), strdup("CURRENT"),
-		  strdup("LOW"), strdup("MAX"), strdup("REFUSED"), strdup("ACTIVE"),
+		  strdup("LOW"), strdup("MAX"), strdup("COMPUTE"), strdup("REFUSED"), strdup("ACTIVE"),
 		  strdup("WAITING"));
 	json_array_foreach(json_object_get(reply, "tenants"), i, tenant) add_lines(&table, tenant);
 	table_print(&table);

@@ -42,6 +42,34 @@ static void print_devices(const json_t *devices)
 	table_print(&table);
 }
 
+static char *cell_seconds(const json_t *usec)
+{
+	return json_is_integer(usec) ? str_format("%.3f", json_integer_value(usec) / 1e6) : NULL;
+}
+
+static void print_compute(const json_t *devices)
+{
+	_cleanup_(table_done) struct table table = { .n_columns = 6 };
+	const json_t *d;
+	size_t i;
+
+	putchar('\n');
+	table_add(&table, strdup("GPU"), strdup("WEIGHT"), strdup("MAX %"), strdup("USED S"),
+		  strdup("THROTTLED S"), strdup("TIMES"));
+	json_array_foreach(devices, i, d)
+	{
+		const json_t *stat = json_object_get(d, "compute.stat");
+
+		table_add(&table, cell_number(json_object_get(d, "gpu")),
+			  cell_number(json_object_get(d, "compute.weight")),
+			  str_format("%.4g", json_number_value(json_object_get(d, "compute.max"))),
+			  cell_seconds(json_object_get(stat, "usage_usec")),
+			  cell_seconds(json_object_get(stat, "throttled_usec")),
+			  cell_number(json_object_get(stat, "nr_throttled")));
+	}
+	table_print(&table);
+}
+
 static void print_processes(const json_t *processes)
 {
 	_cleanup_(table_done) struct table table = { .n_columns = 5 };
@@ -93,6 +121,7 @@ static void print_tenant(const json_t *t)
 	print_limits(json_object_get(t, "lowered"), "lowered");
 	putchar('\n');
 	print_devices(json_object_get(t, "devices"));
+	print_compute(json_object_get(t, "devices"));
 	print_processes(json_object_get(t, "processes"));
 	print_waiting(json_object_get(t, "waiting"));
 }

@@ -158,6 +158,8 @@ static json_t *advisory_json(struct daemon *d)
 	say(list, "compute shares count launches of kernels and graphs; copies are charged when "
 		  "the device "
 		  "tells of them");
+	say(list, "a launch waits for the daemon's holder for a second at most, and then runs: a process "
+		  "under a debugger is not held to its share");
 	say(list, "what a process has queued before a limit is set on it is not held back; it launches "
 		  "nothing more until that has run");
 	say(list,

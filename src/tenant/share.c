@@ -9,8 +9,13 @@
 /* Samples are whole per cents: less than half of one reads as nothing. */
 #define RESOLUTION 0.005
 
-/* Within their bounds costs go to the middle by so much each time. */
-#define PULL 0.2
+/*
+ * Within their bounds costs go to the middle by so much each time, and at first faster; less while a queue
+ * may grow or shrink.
+ */
+#define PULL	    0.2
+#define PULL_FIRST  3.0 /* parts of the way at the n-th time: 3 / (n + 3) */
+#define PULL_QUEUED 0.05
 
 /* Costs change by so much at a time, no more: one strange sample must not stop or free a tenant. */
 #define FACTOR_MAX 64.0
@@ -20,7 +25,7 @@
 
 uint32_t share_stretch(double rate)
 {
-	rate = MAX(MIN(rate, 1.0), 0.001);
+	rate = MAX(MIN(rate, SHARE_LOOSE), 0.001);
 	return (uint32_t)(SHARE_ONE / rate);
 }
 
@@ -124,8 +129,13 @@ static void charges_scale(struct share_meter *m, double factor)
 	m->unmeasured *= factor;
 }
 
+static double pull_of(struct share_meter *m, const struct share_sample *sample)
+{
+	return sample->drained ? MAX(PULL, PULL_FIRST / (m->n_learned++ + PULL_FIRST)) : PULL_QUEUED;
+}
+
 /* By what the costs must change for the sums to keep their bounds. */
-static double costs_learn(const struct share_meter *m, const struct share_sample *sample)
+static double costs_learn(struct share_meter *m, const struct share_sample *sample)
 {
 	double unseen = RESOLUTION * (double)(sample->end_ns - sample->begin_ns);
 	double factor = 1;
@@ -134,8 +144,8 @@ static double costs_learn(const struct share_meter *m, const struct share_sample
 		factor = m->measured / m->ended;
 	else if (sample->drained && m->begun > m->measured + unseen)
 		factor = (m->measured + unseen) / m->begun;
-	else if (sample->drained && m->measured > unseen)
-		factor = 1 + PULL * (2 * m->measured / (m->begun + m->ended) - 1);
+	else if (m->measured > unseen)
+		factor = 1 + pull_of(m, sample) * (2 * m->measured / (m->begun + m->ended) - 1);
 	return MIN(MAX(factor, 1 / FACTOR_MAX), FACTOR_MAX);
 }
 

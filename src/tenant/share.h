@@ -10,7 +10,9 @@
  *	        launch 3 ms   may launch again
  *
  * so all that is kept of a tenant on a device is the moment at which it is due. What it did not use
- * is credit for SHARE_BURST_NS at most.
+ * is credit for SHARE_BURST_NS at most. It may launch SHARE_LEAD_NS before that moment: a thread that is let
+ * go some milliseconds late then finds its device still at work, and a device that is given out to the last
+ * per cent loses nothing.
  *
  * What a launch takes is known only afterwards and roughly: a driver tells, several times a second, in
  * what per cent of a period a process was at work. Two bounds make the best of that. At the end of a period,
@@ -27,8 +29,10 @@
 
 #include <linux/types.h>
 
-#define SHARE_BURST_NS	100000000ULL
+#define SHARE_BURST_NS	60000000ULL
+#define SHARE_LEAD_NS	40000000ULL
 #define SHARE_ONE	65536U	/* `stretch` of the whole device */
+#define SHARE_LOOSE	2.0	/* rate of who may have the whole device, but not queue more than is bounded */
 #define SHARE_FIRST_NS	50000000ULL	/* what the first launch of a process is taken to cost */
 
 #define SHARE_INLINE static inline __attribute__((always_inline, unused))
@@ -58,7 +62,7 @@ struct share {
 
 SHARE_INLINE int share_is_due(const struct share *s, __u64 now)
 {
-	return !*(volatile const __u32 *)&s->stretch || *(volatile const __u64 *)&s->due_ns <= now;
+	return !*(volatile const __u32 *)&s->stretch || *(volatile const __u64 *)&s->due_ns <= now + SHARE_LEAD_NS;
 }
 
 /** share_take() - charge a launch of @cost_ns */
@@ -81,7 +85,7 @@ SHARE_INLINE void share_take(struct share *s, __u64 now, __u64 cost_ns)
 #include <stddef.h>
 #include <stdint.h>
 
-/** share_stretch() - of a rate; at least 1 permille, more than the whole is the whole */
+/** share_stretch() - of a rate; at least 1 permille, at most SHARE_LOOSE */
 uint32_t share_stretch(double rate);
 
 /** share_correct() - it has used @ns more than was charged; less, where negative */
@@ -106,6 +110,7 @@ void share_set_rate(struct share *s, uint64_t now, uint32_t stretch);
  * @measured:	sums that fade with time, to learn the costs: measured; charged up to the
  * @begun:	begins of the same periods
  * @ended:	and up to their ends
+ * @n_learned:	periods from which costs were learned
  */
 struct share_meter {
 	struct {
@@ -121,6 +126,7 @@ struct share_meter {
 	double measured;
 	double begun;
 	double ended;
+	unsigned n_learned;
 };
 
 /** share_meter_begin() - compare from here on, when nothing is in flight or as good as nothing */

@@ -96,7 +96,8 @@ void bench_leave(struct bench *b)
 
 void bench_return_slowly(struct bench *b, uint32_t linger_rounds)
 {
-	struct engine_options options = { .state_dir = b->state_dir, .linger_rounds = linger_rounds };
+	struct engine_options options = { .state_dir = b->state_dir, .linger_rounds = linger_rounds,
+					  .failure_wait_ns = b->engine_wait_ns };
 	int r;
 
 	/* A holder that has just begun may have the lock for another moment. */

@@ -28,11 +28,15 @@
 #define MILLISECOND 1000000ULL
 #define OUT_OF_MEMORY 2
 
-/** struct bench - one engine with one device and one tenant */
+/**
+ * struct bench - one engine with one device and one tenant
+ * @engine_wait_ns:	how long threads wait for a holder or a daemon, from bench_return() on
+ */
 struct bench {
 	struct engine *engine;
 	char state_dir[64];
 	uint32_t tenant;
+	uint64_t engine_wait_ns;
 	uint64_t n_events[AUDIT_EVENT_KINDS];
 };
 

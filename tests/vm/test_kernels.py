@@ -22,7 +22,9 @@ KERNELS = {
 # What of the suite "audit" runs in a guest, and what may say 77: that kernel cannot.
 TESTS = ["audit-thin-endbr-supervised", "audit-thin-push-supervised", "audit-thin-endbr-registers",
          "audit-thin-push-registers", "audit-refusals-endbr", "audit-holds-endbr", "audit-traps-endbr",
-         "audit-exits-endbr"]
+         "audit-exits-endbr", "audit-launches-endbr"]
+# What is only long is left out of these.
+SHORT = ["audit-launches-endbr"]
 CANNOT = {"oldest": {"audit-thin-endbr-registers", "audit-thin-push-registers"}}
 
 
@@ -30,8 +32,11 @@ def commands_of_suite():
     """The commands of TESTS, with the build's files by their whole path."""
     build = ROOT / "build"
     out = subprocess.run(["meson", "introspect", "--tests", build], capture_output=True, text=True, check=True)
-    return {test["name"]: [str(build / word) if (build / word).is_file() else word for word in test["cmd"]]
-            for test in json.loads(out.stdout) if test["name"] in TESTS}
+    commands = {test["name"]: [str(build / word) if (build / word).is_file() else word for word in test["cmd"]]
+                for test in json.loads(out.stdout) if test["name"] in TESTS}
+    for name in SHORT:
+        commands[name].append("short")
+    return commands
 
 
 @pytest.mark.parametrize("name", KERNELS)
