@@ -15,6 +15,7 @@
 #define SHARE	    0.3
 #define RUN_MS	    700
 #define PROCESSES   3
+#define RESTARTS    3
 #define THREADS	    4
 #define USER	    61003
 #define BREAKPOINT  0xcc
@@ -283,7 +284,7 @@ static void test_devices(void)
 	printf("a share of one device holds nobody on another\n");
 }
 
-static void test_restart(unsigned n)
+static void test_restart(void)
 {
 	pid_t pid;
 
@@ -291,7 +292,7 @@ static void test_restart(unsigned n)
 	pid = tenant_fork(&b, launch, NULL);
 	while (!shared->launches)
 		pump(1);
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < RESTARTS; i++) {
 		bench_leave(&b);
 		sleep_ms(50);
 		bench_return(&b);
@@ -402,8 +403,8 @@ int main(int argc, char **argv)
 	test_case("four threads", launch_in_threads, 1, THREADS);
 	test_case("a child of a fork", launch_in_child, 1, 1);
 	test_neighbour();
-	test_restart(argc == 2 ? 3 : 1);
 	if (argc == 2) {
+		test_restart();
 		test_case("three processes", launch, PROCESSES, PROCESSES);
 		test_case("a process and its child", launch_beside_child, 1, 2);
 		test_nested();
