@@ -15,6 +15,7 @@
 #include "softgpu/cuda/driver.h"
 #include "softgpu/cuda/variant.h"
 #include "softgpu/cuda/visible.h"
+#include "softgpu/jit/jit.h"
 #include "softgpu/mem/room.h"
 #include "softgpu/state/state.h"
 
@@ -143,6 +144,7 @@ static CUresult init(void)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	watches_forks = true;
 	room_limit(driver.config.host_memory_bytes);
+	jit_init(driver.config.jit ? JIT_ON : JIT_OFF, driver_log);
 	r = driver.state ? CUDA_SUCCESS : init_state();
 	return r == CUDA_SUCCESS ? init_devices() : r;
 }

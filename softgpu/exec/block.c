@@ -35,6 +35,7 @@ static struct warp *warp_new(struct block *block, u32 index)
 	memset(w->kernel_frame, 0, frame_bytes);
 	w->block = block;
 	w->index = index;
+	w->services = exec_compiler ? exec_compiler->services : NULL;
 	w->local_stride = launch->local_stride;
 	w->local_size = launch->local_bytes;
 	w->space = launch->space;
@@ -131,6 +132,7 @@ static void warp_start(struct warp *w)
 
 	f->code = w->block->launch->code;
 	f->live = w->lanes;
+	f->kept = 0;
 	for (u32 l = 0; l < LANES; l++)
 		f->top[l] = f->code->local_bytes;
 	w->alive = w->lanes;

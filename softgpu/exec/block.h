@@ -29,6 +29,7 @@ struct exec_launch {
 	u32 param_bytes;
 	const u8 *space;
 	bool cooperative;
+	bool rows; /* the lanes of each warp differ in %tid.x alone, which counts them */
 	struct exec_device device;
 	u32 local_bytes;  /* of local memory per thread */
 	u32 local_stride; /* from one thread's to the next one's */
@@ -113,11 +114,33 @@ int warp_leave(struct warp *w, u32 mask);
 /* Adds lanes that are ready, to the fragment at that place if there is one. */
 void fragment_add(struct warp *w, u32 mask, const struct insn *pc, struct frame *frame);
 
-exec_fn flow_join, flow_bra, flow_brx, flow_nanosleep, flow_trap;
+exec_fn flow_join, flow_enter, flow_bra, flow_brx, flow_nanosleep, flow_trap;
+
+/* Ends the turn of the running fragment, which goes on at w->pc. */
+int warp_pause(struct warp *w);
 
 /* ---- call.c ------------------------------------------------------------------------------------- */
 
 exec_fn flow_call, flow_ret, flow_exit, flow_alloca, flow_stacksave, flow_stackrestore;
+
+/* ---- compiled code ------------------------------------------------------------------------------- */
+
+/* What compiled code finds through its warp. */
+struct exec_services {
+	void (*run)(struct warp *w, u32 index, u32 mask); /* carries out one instruction */
+};
+
+/* Who compiles: softgpu/jit. */
+struct exec_compiler {
+	const struct exec_services *services;
+	void (*compile)(struct code *code, bool rows); /* before every launch */
+	/* There is compiled code for launches like this one. */
+	int (*enter)(struct warp *w, const struct insn *in, const struct jit_code *jit);
+	void (*release)(struct jit_code *jit);
+};
+
+/* NULL: nobody. To be set before the first image is made. */
+extern const struct exec_compiler *exec_compiler;
 
 /* ---- barrier.c: the block's barriers; warp.c: waiting inside a warp ------------------------------ */
 

@@ -138,6 +138,7 @@ void decode_call(struct decoder *d)
 	if (call->builtin && call->n_args < (call->builtin == BUILTIN_VPRINTF ? 2 : 4))
 		decode_refuse(d, "too few arguments");
 	decode_emit(d, flow_call)->call = call;
+	decode_uses(d, 0, 0);
 }
 
 /* ---- together ----------------------------------------------------------------------------------- */
@@ -174,6 +175,7 @@ void decode_barrier(struct decoder *d)
 	in->mode = d->in->mode;
 	in->bop = d->in->bop;
 	in->flags = flags;
+	decode_uses(d, red ? 0x0b : 0x03, red ? 0x04 : 0);
 	decode_widen(d);
 }
 
@@ -238,5 +240,6 @@ void decode_warp_op(struct decoder *d)
 	in->mode = d->in->mode;
 	in->bop = d->in->bop;
 	in->imm = d->in->flags;
+	decode_uses(d, 0x3c, 0x03);
 	decode_widen(d);
 }

@@ -37,9 +37,13 @@ static u32 widen_to_32(struct decoder *d, u32 source, u8 type)
 {
 	bool sign = is_signed(type);
 
-	if (ptx_type_bytes((enum ptx_type)type) == 1)
+	if (ptx_type_bytes((enum ptx_type)type) == 1) {
 		source = emit_step(d, exec_isa->find_widen(1, 2, sign), source, 2);
-	return emit_step(d, exec_isa->find_widen(2, 4, sign), source, 4);
+		decode_describe_width(d, 1, 2, sign);
+	}
+	source = emit_step(d, exec_isa->find_widen(2, 4, sign), source, 4);
+	decode_describe_width(d, 2, 4, sign);
+	return source;
 }
 
 static u32 decode_cvt_source(struct decoder *d, struct ptx_insn *step)
@@ -102,6 +106,8 @@ static void emit_final(struct decoder *d, const struct ptx_insn *step, u32 sourc
 	in->op[0] = result;
 	in->op[1] = source;
 	in->mode = step->round;
+	decode_describe(d, step);
+	decode_uses(d, 2, 1);
 	if (step->flags & PTX_F_SATFINITE)
 		in->flags |= INSN_SATFINITE;
 	if (!is_half(step->type) && step->round < PTX_RNI)
@@ -112,6 +118,7 @@ static void emit_final(struct decoder *d, const struct ptx_insn *step, u32 sourc
 	if (bytes == 1) {
 		in = decode_emit_extra(d, exec_isa->find_widen(1, 2, is_signed(step->type)));
 		in->op[0] = in->op[1] = result;
+		decode_describe_width(d, 1, 2, is_signed(step->type));
 	}
 	decode_widen(d);
 }
@@ -126,6 +133,7 @@ static void decode_cvt_pair(struct decoder *d)
 	in->op[0] = result;
 	in->op[1] = upper;
 	in->op[2] = lower;
+	decode_uses(d, 6, 1);
 	in->mode = d->in->round;
 	if (d->in->flags & PTX_F_SATFINITE)
 		in->flags |= INSN_SATFINITE;

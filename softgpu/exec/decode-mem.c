@@ -27,6 +27,7 @@ static bool decode_address(struct decoder *d, struct insn *t, const struct ptx_o
 
 			t->op[0] = decode_temp(d, 4);
 			in = decode_emit_extra(d, read_dynamic_shared);
+			decode_uses(d, 0, 1);
 			in->op[0] = t->op[0];
 			in->bytes = 4;
 			return false;
@@ -58,6 +59,17 @@ static void emit_memory(struct decoder *d, exec_fn *fn, const struct insn *t)
 	in->sem = d->in->sem;
 }
 
+static void describe_memory(struct decoder *d, const struct insn *t, bool load, bool known)
+{
+	struct ptx_insn as = *d->in;
+	u8 values = (u8)(((1u << t->vec) - 1) << 1), address = t->flags & INSN_FRAME_ADDRESS ? 0 : 1;
+
+	if (known)
+		as.flags |= SHAPE_KNOWN;
+	decode_describe(d, &as);
+	decode_uses(d, load ? address : values | address, load ? values : 0);
+}
+
 /* Up to four elements at a time; the eight of newer PTX are two times four. */
 void decode_memory(struct decoder *d)
 {
@@ -78,6 +90,7 @@ void decode_memory(struct decoder *d)
 			t.op[1 + i] = load ? decode_result(d, &values[first + i], bytes, is_signed) :
 					     decode_source(d, &values[first + i], bytes);
 		emit_memory(d, exec_isa->find_mem(in, known), &t);
+		describe_memory(d, &t, load, known);
 	}
 	decode_widen(d);
 }
@@ -101,6 +114,8 @@ void decode_atom(struct decoder *d)
 		if (in->bop == PTX_BOP_CAS)
 			t.op[3] = decode_source(d, &address[2], bytes);
 		emit_memory(d, find_atom(in), &t);
+		decode_uses(d, (in->bop == PTX_BOP_CAS ? 0x0c : 0x04) |
+			       (t.flags & INSN_FRAME_ADDRESS ? 0 : 1), 2);
 	}
 	decode_widen(d);
 }
@@ -111,6 +126,7 @@ void decode_copy_async(struct decoder *d)
 
 	if (d->in->mode) {
 		decode_emit(d, exec_isa->find_mem(d->in, false));
+		decode_uses(d, 0, 0);
 		return;
 	}
 	decode_address(d, &to, &d->ops[0]);
@@ -126,6 +142,7 @@ void decode_copy_async(struct decoder *d)
 			   decode_source(d, &d->ops[3], 4) :
 			   decode_constant(d, to.bytes, 4);
 	emit_memory(d, exec_isa->find_mem(d->in, false), &to);
+	decode_uses(d, to.flags & INSN_FRAME_ADDRESS ? 0x0a : 0x0b, 0);
 }
 
 /* ---- addresses as values ------------------------------------------------------------------------ */
@@ -140,6 +157,7 @@ static void emit_read(struct decoder *d, exec_fn *fn, u64 imm)
 	in->op[1] = decode_constant(d, 0, 8);
 	in->imm = imm;
 	in->bytes = (u8)bytes;
+	decode_uses(d, 0, 1);
 	decode_widen(d);
 }
 
@@ -152,6 +170,7 @@ static void emit_mov(struct decoder *d, u32 from)
 	in = decode_emit(d, exec_isa->find_bits(d->in));
 	in->op[0] = result;
 	in->op[1] = from;
+	decode_uses(d, 2, 1);
 	decode_widen(d);
 }
 
@@ -170,6 +189,7 @@ static void decode_mov_value(struct decoder *d)
 		/* %is_explicit_cluster, the only one of its kind, is false. */
 		in->op[1] = from->kind == PTX_SREG ? decode_constant(d, 0, 4) : p;
 		in->op[2] = in->op[1];
+		decode_uses(d, 2, 1);
 		return;
 	}
 	switch (from->kind) {
@@ -202,6 +222,7 @@ static void emit_stack(struct decoder *d, exec_fn *fn)
 	in = decode_emit(d, fn);
 	memcpy(in->op, op, sizeof(op));
 	in->bytes = (u8)bytes;
+	decode_uses(d, d->in->n_dst ? (d->in->n_ops > 1 ? 2 : 0) : 1, d->in->n_dst ? 1 : 0);
 	decode_widen(d);
 }
 
@@ -216,6 +237,7 @@ void decode_mov(struct decoder *d)
 	case PTX_OP_NANOSLEEP:
 		ns = decode_source(d, &d->ops[0], 4);
 		decode_emit(d, flow_nanosleep)->op[0] = ns;
+		decode_uses(d, 1, 0);
 		break;
 	case PTX_OP_ALLOCA:
 		d->code->deep = true;
@@ -265,6 +287,7 @@ void decode_cvta(struct decoder *d)
 		in->op[0] = decode_pred_result(d, &d->ops[0]);
 		in->op[1] = from;
 		in->space = d->in->space;
+		decode_uses(d, 2, 1);
 		return;
 	}
 	to = decode_result(d, &d->ops[0], 8, false);
@@ -272,4 +295,6 @@ void decode_cvta(struct decoder *d)
 	in->op[0] = to;
 	in->op[1] = from;
 	in->op[2] = decode_constant(d, d->in->flags & PTX_F_TO ? -window : window, 8);
+	decode_describe(d, &add);
+	decode_uses(d, 6, 1);
 }

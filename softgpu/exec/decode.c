@@ -112,6 +112,29 @@ static u32 constant_pred(struct decoder *d, bool value)
 	return add_constant(d, &bits, sizeof(bits));
 }
 
+static enum ptx_type int_type(u32 bytes, bool is_signed)
+{
+	switch (bytes) {
+	case 1:
+		return is_signed ? PTX_S8 : PTX_U8;
+	case 2:
+		return is_signed ? PTX_S16 : PTX_U16;
+	case 4:
+		return is_signed ? PTX_S32 : PTX_U32;
+	default:
+		return is_signed ? PTX_S64 : PTX_U64;
+	}
+}
+
+void decode_describe_width(struct decoder *d, u32 from_bytes, u32 to_bytes, bool is_signed)
+{
+	decode_describe(d, &(struct ptx_insn){
+		.op = PTX_OP_CVT,
+		.type = (u8)int_type(to_bytes, is_signed),
+		.stype = (u8)int_type(from_bytes, is_signed),
+	});
+}
+
 u32 decode_source(struct decoder *d, const struct ptx_operand *o, u32 bytes)
 {
 	u32 want = lane_bytes(bytes), have, temp;
@@ -130,6 +153,7 @@ u32 decode_source(struct decoder *d, const struct ptx_operand *o, u32 bytes)
 		narrow = decode_emit_extra(d, exec_isa->find_narrow(have, want));
 		narrow->op[0] = temp;
 		narrow->op[1] = decode_register(d, o->cls, o->index);
+		decode_describe_width(d, have, want, false);
 		return temp;
 	case PTX_IMM:
 		return decode_constant(d, o->imm, bytes);
@@ -178,6 +202,7 @@ void decode_widen(struct decoder *d)
 
 		in->op[0] = w->to;
 		in->op[1] = w->from;
+		decode_describe_width(d, w->from_bytes, w->to_bytes, w->is_signed);
 	}
 	d->n_widenings = 0;
 }
@@ -249,6 +274,23 @@ u64 decode_symbol(struct decoder *d, const struct ptx_operand *o)
 
 /* ---- code --------------------------------------------------------------------------------------- */
 
+static void add_shape(struct decoder *d)
+{
+	u32 n_ops = d->in ? d->in->n_ops : 0, n_dst = d->in ? d->in->n_dst : 0;
+
+	if (!vec_room(d, shapes, 1)) {
+		d->error = d->error ? d->error : -ENOMEM;
+		return;
+	}
+	d->shapes[d->n_shapes++] = (struct insn_shape){
+		.writes = (u8)((1u << n_dst) - 1),
+		.reads = (u8)(((1u << (n_ops < N_OPERANDS ? n_ops : N_OPERANDS)) - 1) &
+			      ~((1u << n_dst) - 1)),
+	};
+	if (d->in)
+		decode_describe(d, d->in);
+}
+
 struct insn *decode_emit(struct decoder *d, exec_fn *fn)
 {
 	static struct insn nowhere;
@@ -262,15 +304,43 @@ struct insn *decode_emit(struct decoder *d, exec_fn *fn)
 	*in = (struct insn){ .fn = fn, .guard = d->guard, .guard_xor = d->guard_xor, .weight = 1 };
 	if (!fn)
 		decode_refuse(d, "there is no such combination of types and modifiers");
+	if (exec_compiler)
+		add_shape(d);
 	return in;
 }
 
+/* Most of them are steps from one register to another. */
 struct insn *decode_emit_extra(struct decoder *d, exec_fn *fn)
 {
 	struct insn *in = decode_emit(d, fn);
 
 	in->weight = 0;
+	if (d->n_shapes)
+		d->shapes[d->n_shapes - 1] = (struct insn_shape){ .reads = 2, .writes = 1 };
 	return in;
+}
+
+void decode_describe(struct decoder *d, const struct ptx_insn *as)
+{
+	struct insn_shape *shape;
+
+	if (!d->n_shapes)
+		return;
+	shape = &d->shapes[d->n_shapes - 1];
+	shape->op = as->op;
+	shape->type = as->type;
+	shape->stype = as->stype;
+	shape->cmp = as->cmp;
+	shape->round = as->round;
+	shape->flags = as->flags;
+}
+
+void decode_uses(struct decoder *d, u8 reads, u8 writes)
+{
+	if (!d->n_shapes)
+		return;
+	d->shapes[d->n_shapes - 1].reads = reads;
+	d->shapes[d->n_shapes - 1].writes = writes;
 }
 
 /* ---- plain instructions ------------------------------------------------------------------------- */
@@ -347,7 +417,7 @@ static void fill_operands(struct decoder *d, u32 *op, u8 *flags)
 }
 
 /* The carry flag is a predicate: read by the ...c forms, written by .cc. */
-static void fill_carry(struct decoder *d, u32 *op)
+static bool fill_carry(struct decoder *d, u32 *op)
 {
 	const struct ptx_insn *in = d->in;
 	bool reads = in->op == PTX_OP_ADDC || in->op == PTX_OP_SUBC || in->op == PTX_OP_MADC;
@@ -355,10 +425,11 @@ static void fill_carry(struct decoder *d, u32 *op)
 	u32 carry;
 
 	if (!reads && !writes)
-		return;
+		return false;
 	carry = decode_register(d, PTX_CLASS_P, d->f->carry);
 	op[4] = reads ? carry : constant_pred(d, false);
 	op[5] = writes ? carry : decode_temp_pred(d);
+	return true;
 }
 
 exec_fn *decode_handler(const struct ptx_insn *in)
@@ -469,13 +540,16 @@ static void flush_result(struct decoder *d, u32 result)
 static void decode_plain(struct decoder *d)
 {
 	u32 op[N_OPERANDS] = { 0 };
-	u8 flags = 0;
 	struct insn *in;
+	bool has_carry;
+	u8 flags = 0;
 
 	fill_operands(d, op, &flags);
 	flush_operands(d, op);
-	fill_carry(d, op);
+	has_carry = fill_carry(d, op);
 	in = decode_emit(d, decode_handler(d->in));
+	if (has_carry)
+		decode_uses(d, d->in->n_ops == 4 ? 0x1e : 0x16, 0x21);
 	memcpy(in->op, op, sizeof(op));
 	in->flags = flags;
 	/* Comparisons of halves are one handler for all. */
@@ -501,6 +575,7 @@ static void decode_video(struct decoder *d)
 		op[i] = decode_source(d, &d->ops[i], 4);
 	in = decode_emit(d, video);
 	memcpy(in->op, op, sizeof(op));
+	decode_uses(d, 0x0e, 1);
 	video_describe(d->in, in);
 	decode_widen(d);
 }
@@ -514,6 +589,8 @@ static void emit_select(struct decoder *d, u32 to, u32 yes, u32 no, u32 p)
 	out->op[1] = yes;
 	out->op[2] = no;
 	out->op[3] = p;
+	decode_describe(d, d->in);
+	decode_uses(d, 0x0e, 1);
 }
 
 /* Each half of the result for itself: p is what the lower halves gave, q the upper ones. */
@@ -571,6 +648,7 @@ static void decode_set(struct decoder *d)
 	out->flags = flags;
 	out->bop = in->bop;
 	out->mode = in->cmp;
+	decode_uses(d, 0x1c, 3);
 	decode_wrap_float(d, out);
 
 	select.op = PTX_OP_SELP;
@@ -602,6 +680,7 @@ static void decode_lop3(struct decoder *d)
 	out = decode_emit(d, exec_isa->find_bits(in));
 	out->op[0] = result;
 	memcpy(&out->op[1], op, 4 * sizeof(*op));
+	decode_uses(d, 0x1e, 1);
 
 	compare.op = PTX_OP_SETP;
 	compare.cmp = PTX_CMP_NE;
@@ -614,6 +693,7 @@ static void decode_lop3(struct decoder *d)
 	out->op[4] = decode_pred_source(d, &d->ops[6], &flags);
 	out->flags = flags;
 	out->bop = in->bop;
+	decode_uses(d, 0x1c, 3);
 	d->in = in;
 }
 
@@ -623,6 +703,7 @@ static void decode_lop3(struct decoder *d)
 static void decode_branch(struct decoder *d)
 {
 	decode_emit(d, flow_bra)->imm = d->ops[0].index;
+	decode_uses(d, 0, 0);
 }
 
 static void decode_branch_table(struct decoder *d)
@@ -632,6 +713,7 @@ static void decode_branch_table(struct decoder *d)
 
 	in->op[0] = index;
 	in->imm = d->in->aux;
+	decode_uses(d, 1, 0);
 }
 
 static void mark_leaders(struct decoder *d)
@@ -679,6 +761,31 @@ static void resolve_branches(struct decoder *d, struct insn *insns)
 
 /* ---- functions ---------------------------------------------------------------------------------- */
 
+/* Lanes may come apart or wait in it. */
+static bool ends_piece(const struct ptx_insn *in)
+{
+	switch (in->op) {
+	case PTX_OP_BRA:
+	case PTX_OP_BRX:
+	case PTX_OP_CALL:
+	case PTX_OP_RET:
+	case PTX_OP_EXIT:
+	case PTX_OP_TRAP:
+	case PTX_OP_BRKPT:
+	case PTX_OP_BAR:
+	case PTX_OP_BARRIER:
+	case PTX_OP_SHFL:
+	case PTX_OP_VOTE:
+	case PTX_OP_MATCH:
+	case PTX_OP_REDUX:
+	case PTX_OP_ELECT:
+	case PTX_OP_NANOSLEEP:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void decode_one(struct decoder *d)
 {
 	switch (d->in->op) {
@@ -704,6 +811,7 @@ static void decode_one(struct decoder *d)
 	case PTX_OP_MEMBAR:
 	case PTX_OP_FENCE:
 		decode_emit(d, exec_isa->find_mem(d->in, false));
+		decode_uses(d, 0, 0);
 		break;
 	case PTX_OP_BRA:
 		decode_branch(d);
@@ -716,13 +824,16 @@ static void decode_one(struct decoder *d)
 		break;
 	case PTX_OP_RET:
 		decode_emit(d, flow_ret);
+		decode_uses(d, 0, 0);
 		break;
 	case PTX_OP_EXIT:
 		decode_emit(d, flow_exit);
+		decode_uses(d, 0, 0);
 		break;
 	case PTX_OP_TRAP:
 	case PTX_OP_BRKPT:
 		decode_emit(d, flow_trap);
+		decode_uses(d, 0, 0);
 		break;
 	case PTX_OP_BAR:
 	case PTX_OP_BARRIER:
@@ -767,6 +878,16 @@ static void decode_one(struct decoder *d)
 	}
 }
 
+/* A place at which compiled code may take over. */
+static void emit_enter(struct decoder *d)
+{
+	d->guard = d->always;
+	d->guard_xor = 0;
+	decode_emit_extra(d, flow_enter)->imm = d->code->n_enters++;
+	decode_uses(d, 0, 0);
+	d->ended_piece = false;
+}
+
 static void decode_insn(struct decoder *d, u32 i)
 {
 	d->in = &d->f->insns[i];
@@ -776,9 +897,12 @@ static void decode_insn(struct decoder *d, u32 i)
 		d->guard = d->always;
 		d->guard_xor = 0;
 		decode_emit_extra(d, flow_join);
+		decode_uses(d, 0, 0);
 	}
 	/* A branch comes in behind the join: it has looked for others itself. */
 	d->place[i] = d->n_insns;
+	if (exec_compiler && (i == 0 || d->leader[i] || d->ended_piece))
+		emit_enter(d);
 	d->guard = d->always;
 	d->guard_xor = 0;
 	if (d->in->guard != PTX_NO_GUARD) {
@@ -786,6 +910,23 @@ static void decode_insn(struct decoder *d, u32 i)
 		d->guard_xor = d->in->flags & PTX_F_GUARD_NEG ? ALL_LANES : 0;
 	}
 	decode_one(d);
+	d->ended_piece = ends_piece(d->in);
+}
+
+/* Compiled code keeps what is the same in all lanes in one word for each register. */
+static void layout_scalars(struct decoder *d, u64 *end)
+{
+	u32 n = 0;
+
+	for (u32 cls = 0; cls < PTX_N_CLASSES; cls++) {
+		d->code->class_start[cls] = d->class_start[cls];
+		d->code->class_count[cls] = d->f->n_regs[cls] + N_TEMPS;
+		n += d->code->class_count[cls];
+	}
+	*end = (*end + 63) / 64 * 64;
+	d->code->scalars = (u32)*end;
+	if (exec_compiler)
+		*end += n * (u64)sizeof(u64);
 }
 
 /* The widest first, so that each register is aligned to its lanes. */
@@ -800,6 +941,7 @@ static int layout_registers(struct decoder *d)
 		if (end > REGISTERS_MAX_BYTES)
 			return image_refuse(d->image, "%s: too many registers", d->code->name);
 	}
+	layout_scalars(d, &end);
 	d->code->regs_bytes = (u32)(end + 63) / 64 * 64;
 	d->code->n_words = d->f->n_regs[PTX_CLASS_W] + 2 * d->f->n_regs[PTX_CLASS_D];
 	return 0;
@@ -814,10 +956,15 @@ static int finish_code(struct decoder *d)
 	d->guard = d->always;
 	d->guard_xor = 0;
 	decode_emit_extra(d, flow_trap);
+	decode_uses(d, 0, 0);
 	if (d->error)
 		return d->error;
 
 	code->insns = arena_copy(arena, d->insns, d->n_insns * sizeof(*d->insns));
+	code->n_insns = d->n_insns;
+	code->n_constants = d->n_constants;
+	if (d->n_shapes)
+		code->shapes = arena_copy(arena, d->shapes, d->n_shapes * sizeof(*d->shapes));
 	code->constants = arena_copy(arena, d->constants, d->n_constants);
 	code->callees = arena_copy(arena, d->callees, d->n_callees * sizeof(*d->callees));
 	code->n_callees = d->n_callees;
@@ -866,6 +1013,7 @@ int decode_function(struct exec_image *image, const struct image_module *module,
 
 	r = decode_body(&d);
 	free(d.insns);
+	free(d.shapes);
 	free(d.constants);
 	free(d.callees);
 	free(d.place);

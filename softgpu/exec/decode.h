@@ -39,6 +39,8 @@ struct decoder {
 	u32 n_widenings;
 
 	VEC(struct insn, insns);
+	VEC(struct insn_shape, shapes); /* as many, where somebody compiles */
+	bool ended_piece; /* what comes next can be entered by compiled code */
 	VEC(u8, constants);
 	VEC(struct code *, callees);
 	u32 *place; /* per parsed instruction: where its code starts */
@@ -78,6 +80,15 @@ struct insn *decode_emit(struct decoder *d, exec_fn *fn);
 
 /* One that the text does not have: it does not count. */
 struct insn *decode_emit_extra(struct decoder *d, exec_fn *fn);
+
+/* What the last instruction means, where that is not what the text has there. */
+void decode_describe(struct decoder *d, const struct ptx_insn *as);
+
+/* The last instruction is a cvt between integers of these widths. */
+void decode_describe_width(struct decoder *d, u32 from_bytes, u32 to_bytes, bool is_signed);
+
+/* The operands that it reads and writes, where those are not in order. */
+void decode_uses(struct decoder *d, u8 reads, u8 writes);
 
 /* The handler of an instruction that is a plain lane loop. */
 exec_fn *decode_handler(const struct ptx_insn *in);

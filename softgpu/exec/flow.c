@@ -251,6 +251,20 @@ int flow_join(struct warp *w, const struct insn *in, u32 mask)
 	return warp_meet(w);
 }
 
+int warp_pause(struct warp *w)
+{
+	fragment_save(w);
+	return RUN_SWITCH;
+}
+
+/* Compiled code does what it can from here on, and leaves w->pc where the interpreter goes on. */
+int flow_enter(struct warp *w, const struct insn *in, u32 mask)
+{
+	const struct jit_code *jit = w->frame->code->jit[w->block->launch->rows];
+
+	return jit ? exec_compiler->enter(w, in, jit) : RUN_ON;
+}
+
 int flow_bra(struct warp *w, const struct insn *in, u32 mask)
 {
 	return warp_split(w, mask, in->target);

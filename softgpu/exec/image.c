@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "softgpu/exec/block.h"
 #include "softgpu/exec/image.h"
 
 /* Hardware has no more per thread; also what keeps a launch's memory within reason. */
@@ -563,6 +564,12 @@ void exec_image_free(struct exec_image *image)
 {
 	if (!image)
 		return;
+	for (u32 i = 0; i < image->n_functions; i++) {
+		for (u32 rows = 0; rows < 2 && image->functions[i]; rows++) {
+			if (image->functions[i]->jit[rows])
+				exec_compiler->release(image->functions[i]->jit[rows]);
+		}
+	}
 	if (image->const_addr)
 		image->place.free(image->place.arg, image->const_addr);
 	if (image->global_addr)

@@ -25,6 +25,8 @@
 
 #define DEFAULT_STACK_BYTES (64u << 10)
 
+const struct exec_compiler *exec_compiler;
+
 /* ---- making ------------------------------------------------------------------------------------- */
 
 static bool is_dimension(const u32 dim[3], u64 max)
@@ -147,6 +149,9 @@ static int launch_init(struct exec_launch *launch, const struct exec_launch_args
 	launch->ready_end = &launch->ready;
 	launch->kernel = k;
 	launch->code = image_kernel_of(k)->code;
+	launch->rows = args->block[0] % LANES == 0 || (args->block[1] == 1 && args->block[2] == 1);
+	if (exec_compiler)
+		exec_compiler->compile(image_kernel_of(k)->code, launch->rows);
 	memcpy(launch->grid, args->grid, sizeof(launch->grid));
 	memcpy(launch->block, args->block, sizeof(launch->block));
 	launch->n_blocks = (u64)args->grid[0] * args->grid[1] * args->grid[2];

@@ -54,6 +54,7 @@ typedef __int128 s128;
 
 struct warp;
 struct insn;
+struct exec_services;
 
 /*
  * Carries out one instruction for the lanes in @mask, at least one. A result
@@ -104,11 +105,35 @@ struct branch_table {
 	const struct insn *targets[];
 };
 
+/*
+ * What an instruction means, beside how it is carried out: for who compiles.
+ * Handlers do not look at it.
+ */
+struct insn_shape {
+	u16 op; /* enum ptx_op; PTX_OP_NONE: only the handler knows */
+	u8 type, stype;
+	u8 cmp, round;
+	u8 reads, writes; /* sets of op[] that are registers or constants */
+	u32 flags;	  /* PTX_F_*, and SHAPE_KNOWN */
+};
+
+#define SHAPE_KNOWN (1u << 31) /* a parameter at a place that the text names */
+
+struct jit_code;
+
 /* A function's code, decoded. */
 struct code {
 	const char *name;
 	struct insn *insns;
+	const struct insn_shape *shapes; /* of each; NULL where nobody compiles */
+	u32 n_insns;
+	u32 n_enters;
+	u32 class_start[PTX_N_CLASSES], class_count[PTX_N_CLASSES]; /* places of registers */
+	u32 scalars; /* after the registers: one word for each, of compiled code */
+	struct jit_code *jit[2]; /* once it is compiled; the second for launches in rows */
+	bool jit_tried[2];
 	u8 *constants;
+	u32 n_constants; /* bytes */
 	u32 regs_bytes;
 	u32 n_words;	 /* 32-bit registers in it, the decoder's own not counted */
 	u32 local_bytes; /* the frame's part of local memory */
@@ -156,6 +181,7 @@ struct frame {
 	u32 depth;
 	u32 local_base;
 	u32 size;	 /* of the allocation, for the warp's books */
+	u32 kept;	 /* compiled code has left values in the scalars: for which entry, from 1 */
 	struct frame *next, **link; /* the warp's list of them, but for the kernel's */
 	u32 top[LANES]; /* end of what each lane has in local memory; alloca moves it */
 	u8 regs[] __attribute__((aligned(64)));
@@ -194,6 +220,7 @@ struct warp {
 	u32 local_stride;
 	u32 local_size;
 	const u8 *space; /* what of global memory may be touched, as space_blocks */
+	const struct exec_services *services; /* for compiled code */
 
 	s32 on[LANES] __attribute__((aligned(64))); /* -1 for the lanes in on_mask, else 0 */
 	u32 tid[3][LANES] __attribute__((aligned(64)));

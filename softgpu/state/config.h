@@ -17,6 +17,7 @@
  *	end-wait = 5s		SOFTGPU_END_WAIT	how long ending a context waits for its kernels
  *	host-memory = 8G	SOFTGPU_HOST_MEMORY	RAM that a process may have in all; what the
  *						host has, without it
+ *	jit = 1			SOFTGPU_JIT		compile kernels; 0: interpret them
  *	log = 1			SOFTGPU_LOG		say on standard error what goes wrong
  *
  * and for a device:
@@ -77,6 +78,7 @@ struct softgpu_config {
 	uint64_t host_memory_bytes; /* 0: no bound */
 	char driver_version[32];
 	uint32_t cuda_version; /* 13000 is 13.0 */
+	bool jit;
 	bool log;
 };
 

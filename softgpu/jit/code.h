@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compiled code in the program's process: asked for, loaded, entered.
+ */
+#ifndef SOFTGPU_JIT_CODE_H
+#define SOFTGPU_JIT_CODE_H
+
+#include "softgpu/exec/block.h"
+#include "softgpu/exec/machine.h"
+#include "softgpu/jit/request.h"
+
+typedef u32 jit_fn(struct warp *w, u8 *in, u8 *out, u64 *scalars, u32 entry, u32 mask, u32 stop);
+
+/* A compiled function; freed with what it holds. */
+struct jit_code {
+	jit_fn *fn;
+	void *text; /* mapped */
+	size_t text_size;
+	u32 n_entries, n_exits, n_values;
+	struct jit_entry *entries;
+	struct jit_exit *exits;
+	struct jit_value *values;
+};
+
+/* ---- flatten.c ----------------------------------------------------------------------------------- */
+
+/* The request for a function; the caller frees it. NULL: no memory. */
+struct jit_request *jit_flatten(const struct code *code, bool is_kernel, bool rows);
+
+/* ---- load.c -------------------------------------------------------------------------------------- */
+
+/* Makes code of a reply of @size bytes; NULL with a reason if it is not what it should be. */
+struct jit_code *jit_load(const struct jit_reply *reply, size_t size, const struct code *code,
+			  const char **ret_why);
+void jit_free(struct jit_code *jit);
+
+/* ---- client.c ------------------------------------------------------------------------------------ */
+
+/* Asks the compiler's process; the caller frees the reply. NULL with a reason if there is none. */
+struct jit_reply *jit_ask(const struct jit_request *request, const char **ret_why);
+
+/* Is there a compiler? */
+bool jit_found(void);
+
+/* ---- enter.c ------------------------------------------------------------------------------------- */
+
+extern const struct exec_services jit_services;
+
+int jit_enter(struct warp *w, const struct insn *in, const struct jit_code *jit);
+
+#endif

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loads and stores.
+ *
+ * The same checks as the interpreter's (softgpu/exec/access.h), in the order of what is cheap: one
+ * address for all lanes; lanes that follow each other in memory; lanes anywhere in one block of the
+ * address space, or in the block's shared memory. What none of them covers, and every fault, is the
+ * handler's. Only one address for all lanes does not need all of them to take part.
+ */
+#include "softgpu/exec/machine.h"
+#include "softgpu/jit/emit.h"
+#include "softgpu/mem/space.h"
+
+/* An access while it is written. */
+struct access {
+	struct emit *e;
+	const struct jit_insn *in;
+	bool load, shared;
+	uint32_t size;	    /* bytes of a lane */
+	LLVMTypeRef element; /* in memory */
+	struct kind kind;   /* of the address */
+	LLVMValueRef base;  /* 64 bits: lane 0's address */
+	LLVMValueRef limit; /* shared: bytes that there are */
+};
+
+static LLVMValueRef wide(struct access *a, uint64_t v)
+{
+	return emit_int(a->e, a->e->i64, v);
+}
+
+static LLVMValueRef in_order(struct access *a, LLVMIntPredicate p, LLVMValueRef x, LLVMValueRef y)
+{
+	return LLVMBuildICmp(a->e->b, p, x, y, "");
+}
+
+static uint8_t value_class(const struct jit_insn *in)
+{
+	return in->bytes <= 2 ? PTX_CLASS_H : in->bytes == 4 ? PTX_CLASS_W : PTX_CLASS_D;
+}
+
+/* The addresses as 64 bits, of lane 0 or of all. */
+static LLVMValueRef address(struct access *a, bool vector)
+{
+	bool is_wide = a->in->insn_flags & INSN_WIDE_ADDRESS;
+	uint8_t cls = is_wide ? PTX_CLASS_D : PTX_CLASS_W;
+	LLVMBuilderRef b = a->e->b;
+	LLVMValueRef v = emit_operand(a->e, a->in->args[0], cls, vector);
+
+	v = LLVMBuildAdd(b, v, emit_int(a->e, LLVMTypeOf(v), is_wide ? a->in->imm : (uint32_t)a->in->imm), "");
+	if (is_wide)
+		return v;
+	return LLVMBuildZExt(b, v, vector ? emit_vector_of(a->e, a->e->i64) : a->e->i64, "");
+}
+
+/* ---- checks ------------------------------------------------------------------------------------- */
+
+static LLVMValueRef is_aligned(struct access *a, LLVMValueRef bits)
+{
+	LLVMValueRef low = LLVMBuildAnd(a->e->b, bits, wide(a, a->size - 1), "");
+
+	return in_order(a, LLVMIntEQ, low, wide(a, 0));
+}
+
+static LLVMValueRef both(struct access *a, LLVMValueRef x, LLVMValueRef y)
+{
+	return LLVMBuildAnd(a->e->b, x, y, "");
+}
+
+/* Global memory: may the kernel touch the 2 MiB in which this address is? */
+static LLVMValueRef is_allowed(struct access *a, LLVMValueRef at)
+{
+	struct emit *e = a->e;
+	LLVMValueRef number = LLVMBuildLShr(e->b, at, wide(a, SPACE_BLOCK_SHIFT), "");
+	LLVMValueRef inside = in_order(a, LLVMIntULT, number, wide(a, SPACE_N_BLOCKS)), access;
+
+	number = LLVMBuildSelect(e->b, inside, number, wide(a, 0), "");
+	access = emit_load(e, e->i8, LLVMBuildGEP2(e->b, e->i8, e->space, &number, 1, ""), 1);
+	access = LLVMBuildAnd(e->b, access, emit_int(e, e->i8, a->load ? SPACE_READ : SPACE_WRITE), "");
+	return both(a, inside, LLVMBuildICmp(e->b, LLVMIntNE, access, emit_int(e, e->i8, 0), ""));
+}
+
+/* From first to last, which are the ends of what the lanes touch, lane's size aside. */
+static LLVMValueRef is_range(struct access *a, LLVMValueRef first, LLVMValueRef last)
+{
+	LLVMValueRef differ, fits;
+
+	if (a->shared) {
+		fits = in_order(a, LLVMIntULE, LLVMBuildAdd(a->e->b, last, wide(a, a->size), ""), a->limit);
+		return both(a, in_order(a, LLVMIntULE, first, last), fits);
+	}
+	differ = LLVMBuildLShr(a->e->b, LLVMBuildXor(a->e->b, first, last, ""), wide(a, SPACE_BLOCK_SHIFT), "");
+	return both(a, in_order(a, LLVMIntEQ, differ, wide(a, 0)), is_allowed(a, first));
+}
+
+/* ---- places ------------------------------------------------------------------------------------- */
+
+static LLVMValueRef pointer(struct access *a, LLVMValueRef at)
+{
+	struct emit *e = a->e;
+	LLVMValueRef shared;
+
+	if (!a->shared)
+		return LLVMBuildIntToPtr(e->b, at, e->ptr, "");
+	shared = emit_fixed(e, e->ptr, e->block_ptr, e->u->request->layout.block_shared);
+	return LLVMBuildGEP2(e->b, e->i8, shared, &at, 1, "");
+}
+
+/* From what lies in memory to what lies in a register, and back. */
+static LLVMValueRef to_register(struct access *a, LLVMValueRef v, bool vector)
+{
+	LLVMTypeRef type = emit_type(a->e, value_class(a->in), vector);
+
+	if (a->in->bytes != 1)
+		return v;
+	return ptx_type_kind((enum ptx_type)a->in->type) == 's' ? LLVMBuildSExt(a->e->b, v, type, "") :
+								   LLVMBuildZExt(a->e->b, v, type, "");
+}
+
+static LLVMValueRef to_memory(struct access *a, LLVMValueRef v)
+{
+	return a->in->bytes == 1 ? LLVMBuildTrunc(a->e->b, v, emit_vector_of(a->e, a->e->i8), "") : v;
+}
+
+static uint32_t value_operand(const struct access *a, uint32_t i)
+{
+	return a->in->args[1 + i];
+}
+
+/* ---- lanes that follow each other ---------------------------------------------------------------- */
+
+/* Lanes' elements one after the other, as they lie: every n-th is of one register. */
+static LLVMValueRef pick_elements(struct access *a, LLVMValueRef all, uint32_t first)
+{
+	LLVMValueRef at[N_LANES];
+
+	for (uint32_t i = 0; i < N_LANES; i++)
+		at[i] = emit_int(a->e, a->e->i32, i * a->in->vec + first);
+	return LLVMBuildShuffleVector(a->e->b, all, LLVMGetUndef(LLVMTypeOf(all)),
+				      LLVMConstVector(at, N_LANES), "");
+}
+
+static void load_row(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
+{
+	uint32_t n = a->in->vec;
+	LLVMValueRef all = emit_load(a->e, LLVMVectorType(a->element, n * N_LANES), pointer(a, at), a->in->bytes);
+
+	for (uint32_t i = 0; i < n; i++)
+		ret[i] = to_register(a, n == 1 ? all : pick_elements(a, all, i), true);
+}
+
+/* Two vectors end to end. */
+static LLVMValueRef append(struct access *a, LLVMValueRef x, LLVMValueRef y)
+{
+	uint32_t n = LLVMGetVectorSize(LLVMTypeOf(x));
+	LLVMValueRef at[4 * N_LANES];
+
+	for (uint32_t i = 0; i < 2 * n; i++)
+		at[i] = emit_int(a->e, a->e->i32, i);
+	return LLVMBuildShuffleVector(a->e->b, x, y, LLVMConstVector(at, 2 * n), "");
+}
+
+static void store_row(struct access *a, LLVMValueRef at)
+{
+	uint32_t n = a->in->vec;
+	LLVMValueRef v[4] = { NULL }, order[4 * N_LANES];
+
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = to_memory(a, emit_vector(a->e, value_operand(a, i), value_class(a->in)));
+	if (n == 4) {
+		v[0] = append(a, append(a, v[0], v[1]), append(a, v[2], v[3]));
+	} else if (n == 2) {
+		v[0] = append(a, v[0], v[1]);
+	}
+	if (n > 1) {
+		for (uint32_t i = 0; i < n * N_LANES; i++)
+			order[i] = emit_int(a->e, a->e->i32, i % n * N_LANES + i / n);
+		v[0] = LLVMBuildShuffleVector(a->e->b, v[0], LLVMGetUndef(LLVMTypeOf(v[0])),
+					      LLVMConstVector(order, n * N_LANES), "");
+	}
+	emit_store(a->e, v[0], pointer(a, at), a->in->bytes);
+}
+
+/* ---- lanes anywhere ------------------------------------------------------------------------------ */
+
+static LLVMValueRef pointers(struct access *a, LLVMValueRef at, uint32_t i)
+{
+	struct emit *e = a->e;
+	LLVMTypeRef type = emit_vector_of(e, LLVMPointerType(a->element, 0));
+	LLVMValueRef shared, offset = wide(a, (uint64_t)i * a->in->bytes);
+
+	if (a->shared) {
+		shared = emit_fixed(e, e->i64, e->block_ptr, e->u->request->layout.block_shared);
+		offset = LLVMBuildAdd(e->b, shared, offset, "");
+	}
+	at = LLVMBuildAdd(e->b, at, emit_splat(e, offset), "");
+	return LLVMBuildIntToPtr(e->b, at, type, "");
+}
+
+static void load_lanes(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
+{
+	struct emit *e = a->e;
+
+	for (uint32_t i = 0; i < a->in->vec; i++) {
+		LLVMTypeRef type = emit_vector_of(e, a->element);
+		LLVMValueRef p = pointers(a, at, i);
+		LLVMTypeRef types[] = { type, LLVMTypeOf(p) };
+		LLVMValueRef args[] = { p, emit_int(e, e->i32, a->in->bytes),
+					emit_int(e, emit_vector_of(e, e->i1), 1), LLVMGetUndef(type) };
+
+		ret[i] = to_register(a, emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 4), true);
+	}
+}
+
+static void store_lanes(struct access *a, LLVMValueRef at)
+{
+	struct emit *e = a->e;
+
+	for (uint32_t i = 0; i < a->in->vec; i++) {
+		LLVMValueRef p = pointers(a, at, i);
+		LLVMValueRef v = to_memory(a, emit_vector(e, value_operand(a, i), value_class(a->in)));
+		LLVMTypeRef types[] = { LLVMTypeOf(v), LLVMTypeOf(p) };
+		LLVMValueRef args[] = { v, p, emit_int(e, e->i32, a->in->bytes),
+					emit_int(e, emit_vector_of(e, e->i1), 1) };
+
+		emit_intrinsic(e, "llvm.masked.scatter", types, 2, args, 4);
+	}
+}
+
+/* ---- ways that meet ------------------------------------------------------------------------------ */
+
+/* The ways in which an access may go, and what each has loaded. */
+struct ways {
+	LLVMBasicBlockRef end; /* where they meet */
+	LLVMBasicBlockRef from[4];
+	LLVMValueRef v[4][4]; /* by way, by element */
+	uint32_t n;
+};
+
+static void close_way(struct access *a, struct ways *w, LLVMValueRef *v)
+{
+	for (uint32_t i = 0; a->load && i < a->in->vec; i++)
+		w->v[w->n][i] = v[i];
+	w->from[w->n++] = LLVMGetInsertBlock(a->e->b);
+	LLVMBuildBr(a->e->b, w->end);
+}
+
+/* Goes where @cond holds; the builder is left where it does not. */
+static void open_way(struct access *a, LLVMValueRef cond, LLVMBasicBlockRef *ret_else)
+{
+	LLVMBasicBlockRef then = emit_new_block(a->e, "way");
+
+	*ret_else = emit_new_block(a->e, "else");
+	LLVMBuildCondBr(a->e->b, cond, then, *ret_else);
+	LLVMPositionBuilderAtEnd(a->e->b, then);
+}
+
+static void way_row(struct access *a, struct ways *w, LLVMValueRef cond)
+{
+	LLVMBasicBlockRef other;
+	LLVMValueRef v[4] = { NULL };
+
+	open_way(a, cond, &other);
+	a->load ? load_row(a, a->base, v) : store_row(a, a->base);
+	close_way(a, w, v);
+	LLVMPositionBuilderAtEnd(a->e->b, other);
+}
+
+static void way_lanes(struct access *a, struct ways *w, LLVMValueRef cond, LLVMValueRef at)
+{
+	LLVMBasicBlockRef other;
+	LLVMValueRef v[4] = { NULL };
+
+	open_way(a, cond, &other);
+	a->load ? load_lanes(a, at, v) : store_lanes(a, at);
+	close_way(a, w, v);
+	LLVMPositionBuilderAtEnd(a->e->b, other);
+}
+
+/* The handler, if any lane takes part. */
+static void way_handler(struct access *a, struct ways *w, LLVMValueRef bits)
+{
+	bool always = unit_always(a->e->u, a->in);
+	struct emit *e = a->e;
+	LLVMBasicBlockRef none;
+	LLVMValueRef v[4] = { NULL };
+
+	if (!always)
+		open_way(a, LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), ""), &none);
+	emit_run(e, a->in, bits);
+	for (uint32_t i = 0; a->load && i < a->in->vec; i++)
+		v[i] = emit_reload(e, value_operand(a, i));
+	close_way(a, w, v);
+	if (always)
+		return;
+	LLVMPositionBuilderAtEnd(e->b, none);
+	for (uint32_t i = 0; a->load && i < a->in->vec; i++)
+		v[i] = emit_vector(e, value_operand(a, i), value_class(a->in));
+	close_way(a, w, v);
+}
+
+static void join_ways(struct access *a, struct ways *w)
+{
+	struct emit *e = a->e;
+
+	LLVMPositionBuilderAtEnd(e->b, w->end);
+	for (uint32_t i = 0; a->load && i < a->in->vec; i++) {
+		LLVMValueRef phi = LLVMBuildPhi(e->b, emit_type(e, value_class(a->in), true), "");
+
+		for (uint32_t k = 0; k < w->n; k++)
+			LLVMAddIncoming(phi, &w->v[k][i], &w->from[k], 1);
+		e->values[unit_place(e->u, value_operand(a, i))] = (struct value){ .vector = phi };
+	}
+}
+
+/* ---- kinds of access ----------------------------------------------------------------------------- */
+
+/* One address: the interpreter does it if the place is not an ordinary one. */
+static void load_uniform(struct access *a, LLVMValueRef bits)
+{
+	LLVMValueRef ok = both(a, is_aligned(a, a->base), is_range(a, a->base, a->base)), some = NULL;
+	LLVMBasicBlockRef before, other, here;
+	struct emit *e = a->e;
+	bool always = unit_always(e->u, a->in);
+	LLVMValueRef v[4] = { NULL }, not_all, at;
+
+	if (always) {
+		emit_leave_if(e, LLVMBuildNot(e->b, ok, ""));
+	} else {
+		some = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
+		not_all = LLVMBuildICmp(e->b, LLVMIntNE, bits, e->mask, "");
+		not_all = LLVMBuildOr(e->b, not_all, LLVMBuildNot(e->b, ok, ""), "");
+		emit_leave_if(e, both(a, some, not_all));
+		before = LLVMGetInsertBlock(e->b);
+		open_way(a, some, &other);
+	}
+	for (uint32_t i = 0; i < a->in->vec; i++) {
+		at = LLVMBuildAdd(e->b, a->base, wide(a, (uint64_t)i * a->in->bytes), "");
+		v[i] = to_register(a, emit_load(e, a->element, pointer(a, at), a->in->bytes), false);
+	}
+	if (!always) {
+		here = LLVMGetInsertBlock(e->b);
+		LLVMBuildBr(e->b, other);
+		LLVMPositionBuilderAtEnd(e->b, other);
+	}
+	for (uint32_t i = 0; i < a->in->vec; i++) {
+		if (!always) {
+			LLVMValueRef phi = LLVMBuildPhi(e->b, LLVMTypeOf(v[i]), "");
+			LLVMValueRef none = LLVMConstNull(LLVMTypeOf(v[i]));
+
+			LLVMAddIncoming(phi, &v[i], &here, 1);
+			LLVMAddIncoming(phi, &none, &before, 1);
+			v[i] = phi;
+		}
+	}
+	for (uint32_t i = 0; i < a->in->vec; i++)
+		emit_result(e, a->in, value_operand(a, i), (struct value){ .is_affine = true, .scalar = v[i] });
+}
+
+static LLVMValueRef reduce(struct access *a, const char *name, LLVMValueRef v)
+{
+	LLVMTypeRef type = LLVMTypeOf(v);
+
+	return emit_intrinsic(a->e, name, &type, 1, &v, 1);
+}
+
+/* Lanes whose addresses are known one by one only. */
+static void access_lanes(struct access *a, struct ways *w, LLVMValueRef all)
+{
+	struct emit *e = a->e;
+	LLVMValueRef at = address(a, true), row, gap, spread, ok, most;
+	LLVMValueRef fail;
+	LLVMBasicBlockRef other;
+
+	a->base = LLVMBuildExtractElement(e->b, at, emit_int(e, e->i32, 0), "");
+	row = emit_spread(e, a->base, a->size, LLVMTypeOf(at));
+	gap = reduce(a, "llvm.vector.reduce.or", LLVMBuildXor(e->b, at, row, ""));
+	gap = in_order(a, LLVMIntEQ, gap, wide(a, 0));
+	most = LLVMBuildAdd(e->b, a->base, wide(a, (N_LANES - 1) * (uint64_t)a->size), "");
+	ok = both(a, is_aligned(a, a->base), is_range(a, a->base, most));
+	way_row(a, w, both(a, all, both(a, gap, ok)));
+
+	open_way(a, all, &other);
+	spread = reduce(a, "llvm.vector.reduce.or", LLVMBuildXor(e->b, at, emit_splat(e, a->base), ""));
+	ok = is_aligned(a, LLVMBuildOr(e->b, spread, a->base, ""));
+	if (a->shared)
+		most = reduce(a, "llvm.vector.reduce.umax", at);
+	else
+		most = LLVMBuildXor(e->b, a->base, spread, "");
+	if (a->shared)
+		ok = both(a, ok, is_range(a, wide(a, 0), most));
+	else
+		ok = both(a, ok, is_range(a, a->base, most));
+	fail = LLVMBuildNot(e->b, ok, "");
+	{
+		LLVMBasicBlockRef good = emit_new_block(e, "lanes");
+
+		LLVMBuildCondBr(e->b, fail, other, good);
+		LLVMPositionBuilderAtEnd(e->b, good);
+		way_lanes(a, w, emit_int(e, e->i1, 1), at);
+		LLVMBuildBr(e->b, other);
+	}
+	LLVMPositionBuilderAtEnd(e->b, other);
+}
+
+void emit_memory(struct emit *e, const struct jit_insn *in)
+{
+	struct access a = {
+		.e = e,
+		.in = in,
+		.load = in->kind == JIT_LOAD,
+		.shared = in->space == PTX_SPACE_SHARED,
+		.size = in->bytes * in->vec,
+		.element = LLVMIntTypeInContext(e->ctx, 8 * in->bytes),
+		.kind = kind_of_operand(e->u, in->args[0], e->state),
+	};
+	struct ways ways = { 0 };
+	LLVMValueRef bits = emit_guard_bits(e, in), all, last;
+
+	if (a.shared)
+		a.limit = LLVMBuildZExt(e->b, emit_fixed(e, e->i32, e->block_ptr,
+							 e->u->request->layout.block_shared_size), e->i64, "");
+	if (a.kind.state == KIND_AFFINE)
+		a.base = address(&a, false);
+	if (a.load && a.kind.state == KIND_AFFINE && !a.kind.stride) {
+		load_uniform(&a, bits);
+		return;
+	}
+	ways.end = emit_new_block(e, "end");
+	all = LLVMBuildICmp(e->b, LLVMIntEQ, bits, emit_int(e, e->i32, UINT32_MAX), "");
+	if (a.kind.state == KIND_AFFINE && a.kind.stride == a.size) {
+		last = LLVMBuildAdd(e->b, a.base, wide(&a, (N_LANES - 1) * (uint64_t)a.size), "");
+		way_row(&a, &ways, both(&a, all, both(&a, is_aligned(&a, a.base), is_range(&a, a.base, last))));
+	} else {
+		access_lanes(&a, &ways, all);
+	}
+	way_handler(&a, &ways, bits);
+	join_ways(&a, &ways);
+}
+
+/* ---- parameters and special registers ------------------------------------------------------------ */
+
+void emit_param(struct emit *e, const struct jit_insn *in)
+{
+	LLVMValueRef params = emit_fixed(e, e->ptr, e->launch_ptr, e->u->request->layout.launch_params);
+	struct access a = { .e = e, .in = in };
+
+	for (uint32_t i = 0; i < in->vec; i++) {
+		LLVMTypeRef type = LLVMIntTypeInContext(e->ctx, 8 * in->bytes);
+		LLVMValueRef v = emit_fixed(e, type, params, in->imm + (uint64_t)i * in->bytes);
+
+		LLVMSetAlignment(v, 1);
+		emit_result(e, in, value_operand(&a, i),
+			    (struct value){ .is_affine = true, .scalar = to_register(&a, v, false) });
+	}
+}
+
+static LLVMValueRef sreg_word(struct emit *e, uint64_t sreg)
+{
+	const struct jit_layout *l = &e->u->request->layout;
+
+	switch (sreg) {
+	case PTX_SREG_CTAID_X:
+	case PTX_SREG_CTAID_Y:
+	case PTX_SREG_CTAID_Z:
+		return emit_fixed(e, e->i32, e->block_ptr, l->block_ctaid + 4 * (sreg - PTX_SREG_CTAID_X));
+	case PTX_SREG_NTID_X:
+	case PTX_SREG_NTID_Y:
+	case PTX_SREG_NTID_Z:
+		return emit_fixed(e, e->i32, e->launch_ptr, l->launch_block + 4 * (sreg - PTX_SREG_NTID_X));
+	case PTX_SREG_NCTAID_X:
+	case PTX_SREG_NCTAID_Y:
+	case PTX_SREG_NCTAID_Z:
+		return emit_fixed(e, e->i32, e->launch_ptr, l->launch_grid + 4 * (sreg - PTX_SREG_NCTAID_X));
+	case PTX_SREG_LANEID:
+		return emit_int(e, e->i32, 0);
+	default:
+		return emit_fixed(e, e->i32, e->warp, l->warp_tid + 4 * N_LANES * (sreg - PTX_SREG_TID_X));
+	}
+}
+
+static LLVMValueRef sized(struct emit *e, LLVMValueRef v, uint32_t bytes, bool vector)
+{
+	LLVMTypeRef type = emit_type(e, bytes == 2 ? PTX_CLASS_H : bytes == 4 ? PTX_CLASS_W : PTX_CLASS_D, vector);
+
+	return bytes == 4 ? v : bytes == 2 ? LLVMBuildTrunc(e->b, v, type, "") : LLVMBuildZExt(e->b, v, type, "");
+}
+
+void emit_sreg(struct emit *e, const struct jit_insn *in)
+{
+	struct kind kind = kind_of_result(e->u, in, e->state);
+	LLVMValueRef v;
+
+	if (kind.state == KIND_AFFINE) {
+		v = sized(e, sreg_word(e, in->imm), in->bytes, false);
+		emit_result(e, in, in->args[0],
+			    (struct value){ .is_affine = true, .stride = kind.stride, .scalar = v });
+		return;
+	}
+	v = emit_fixed(e, emit_vector_of(e, e->i32), e->warp,
+		       e->u->request->layout.warp_tid + 4 * N_LANES * (in->imm - PTX_SREG_TID_X));
+	emit_result(e, in, in->args[0], (struct value){ .vector = sized(e, v, in->bytes, true) });
+}

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arithmetic, comparisons, selections, conversions: the same on scalars and on vectors.
+ */
+#include "softgpu/exec/machine.h"
+#include "softgpu/jit/emit.h"
+
+#define NAN_F32 0x7fffffff
+
+/* An instruction while it is written. */
+struct op {
+	struct emit *e;
+	const struct jit_insn *in;
+	bool vector;
+	uint32_t bytes; /* of its type */
+};
+
+static uint8_t class_of_bytes(uint32_t bytes)
+{
+	return bytes <= 2 ? PTX_CLASS_H : bytes == 4 ? PTX_CLASS_W : PTX_CLASS_D;
+}
+
+static uint32_t type_bytes(uint8_t type)
+{
+	return ptx_type_bytes((enum ptx_type)type);
+}
+
+static bool is_signed(uint8_t type)
+{
+	return ptx_type_kind((enum ptx_type)type) == 's';
+}
+
+static bool is_float(uint8_t type)
+{
+	return ptx_type_kind((enum ptx_type)type) == 'f';
+}
+
+static LLVMTypeRef int_type(const struct op *o, uint32_t bytes)
+{
+	return emit_type(o->e, class_of_bytes(bytes), o->vector);
+}
+
+static LLVMTypeRef real_type(const struct op *o, uint32_t bytes)
+{
+	LLVMTypeRef t = bytes == 4 ? LLVMFloatTypeInContext(o->e->ctx) : LLVMDoubleTypeInContext(o->e->ctx);
+
+	return o->vector ? emit_vector_of(o->e, t) : t;
+}
+
+static LLVMValueRef arg_of(const struct op *o, uint32_t i, uint32_t bytes)
+{
+	return emit_operand(o->e, o->in->args[i], class_of_bytes(bytes), o->vector);
+}
+
+static LLVMValueRef arg(const struct op *o, uint32_t i)
+{
+	return arg_of(o, i, o->bytes);
+}
+
+static LLVMValueRef number(const struct op *o, uint32_t bytes, uint64_t v)
+{
+	return emit_int(o->e, int_type(o, bytes), v);
+}
+
+static LLVMValueRef as_real(const struct op *o, LLVMValueRef v, uint32_t bytes)
+{
+	return LLVMBuildBitCast(o->e->b, v, real_type(o, bytes), "");
+}
+
+static LLVMValueRef as_bits(const struct op *o, LLVMValueRef v, uint32_t bytes)
+{
+	return LLVMBuildBitCast(o->e->b, v, int_type(o, bytes), "");
+}
+
+static LLVMValueRef compare(const struct op *o, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b)
+{
+	return LLVMBuildICmp(o->e->b, p, a, b, "");
+}
+
+static LLVMValueRef choose(const struct op *o, LLVMValueRef c, LLVMValueRef yes, LLVMValueRef no)
+{
+	return LLVMBuildSelect(o->e->b, c, yes, no, "");
+}
+
+/* A predicate operand, which may be negated. */
+static LLVMValueRef predicate_arg(const struct op *o, uint32_t i)
+{
+	LLVMValueRef p = emit_operand(o->e, o->in->args[i], PTX_CLASS_P, o->vector);
+
+	return o->in->insn_flags & INSN_NEG_PRED ? LLVMBuildNot(o->e->b, p, "") : p;
+}
+
+/* ---- integers ----------------------------------------------------------------------------------- */
+
+static LLVMValueRef extend(const struct op *o, LLVMValueRef v, uint32_t bytes, bool sign)
+{
+	LLVMTypeRef to = int_type(o, bytes);
+
+	return sign ? LLVMBuildSExt(o->e->b, v, to, "") : LLVMBuildZExt(o->e->b, v, to, "");
+}
+
+static LLVMValueRef product(const struct op *o)
+{
+	bool sign = is_signed(o->in->type);
+	LLVMBuilderRef b = o->e->b;
+	LLVMValueRef x = arg(o, 1), y = arg(o, 2), wide;
+
+	if (o->in->mode == PTX_MODE_LO)
+		return LLVMBuildMul(b, x, y, "");
+	wide = LLVMBuildMul(b, extend(o, x, 2 * o->bytes, sign), extend(o, y, 2 * o->bytes, sign), "");
+	if (o->in->mode == PTX_MODE_WIDE)
+		return wide;
+	return LLVMBuildTrunc(b, LLVMBuildLShr(b, wide, number(o, 2 * o->bytes, 8 * o->bytes), ""),
+			      int_type(o, o->bytes), "");
+}
+
+static LLVMValueRef multiply_add(const struct op *o)
+{
+	uint32_t bytes = o->in->mode == PTX_MODE_WIDE ? 2 * o->bytes : o->bytes;
+
+	return LLVMBuildAdd(o->e->b, product(o), arg_of(o, 3, bytes), "");
+}
+
+/* A number of places to shift by, in the type of what is shifted. */
+static LLVMValueRef shift_amount(const struct op *o, LLVMValueRef n)
+{
+	if (o->bytes == 4)
+		return n;
+	return o->bytes == 8 ? LLVMBuildZExt(o->e->b, n, int_type(o, 8), "") :
+			       LLVMBuildTrunc(o->e->b, n, int_type(o, 2), "");
+}
+
+/* Shifts by as many bits as there are, or more, leave nothing, or the sign. */
+static LLVMValueRef shift(const struct op *o)
+{
+	LLVMValueRef v = arg(o, 1), n = arg_of(o, 2, 4), last = number(o, 4, 8 * o->bytes - 1);
+	LLVMValueRef inside = compare(o, LLVMIntULE, n, last), by;
+	LLVMBuilderRef b = o->e->b;
+
+	if (o->in->op == PTX_OP_SHR && is_signed(o->in->type))
+		return LLVMBuildAShr(b, v, shift_amount(o, choose(o, inside, n, last)), "");
+	by = shift_amount(o, LLVMBuildAnd(b, n, last, ""));
+	v = o->in->op == PTX_OP_SHL ? LLVMBuildShl(b, v, by, "") : LLVMBuildLShr(b, v, by, "");
+	return choose(o, inside, v, number(o, o->bytes, 0));
+}
+
+static LLVMValueRef pick(const struct op *o)
+{
+	bool sign = is_signed(o->in->type), max = o->in->op == PTX_OP_MAX;
+	LLVMIntPredicate p = max ? (sign ? LLVMIntSGT : LLVMIntUGT) : (sign ? LLVMIntSLT : LLVMIntULT);
+	LLVMValueRef x = arg(o, 1), y = arg(o, 2);
+
+	return choose(o, compare(o, p, x, y), x, y);
+}
+
+static LLVMValueRef magnitude(const struct op *o)
+{
+	LLVMValueRef v = arg(o, 1);
+
+	return choose(o, compare(o, LLVMIntSLT, v, number(o, o->bytes, 0)), LLVMBuildNeg(o->e->b, v, ""), v);
+}
+
+/* The terms of the table of which the bits are set. */
+static LLVMValueRef look_up_bits(const struct op *o)
+{
+	uint32_t table = (uint32_t)unit_constant(o->e->u, o->in->args[4], 4);
+	LLVMValueRef in[3] = { arg(o, 1), arg(o, 2), arg(o, 3) }, sum = number(o, 4, 0);
+	LLVMBuilderRef b = o->e->b;
+
+	for (uint32_t i = 0; i < 8; i++) {
+		LLVMValueRef term = NULL;
+
+		if (!(table >> i & 1))
+			continue;
+		for (uint32_t k = 0; k < 3; k++) {
+			LLVMValueRef v = i >> (2 - k) & 1 ? in[k] : LLVMBuildNot(b, in[k], "");
+
+			term = term ? LLVMBuildAnd(b, term, v, "") : v;
+		}
+		sum = LLVMBuildOr(b, sum, term, "");
+	}
+	return sum;
+}
+
+static LLVMValueRef integer_op(const struct op *o)
+{
+	LLVMBuilderRef b = o->e->b;
+
+	switch (o->in->op) {
+	case PTX_OP_ADD:
+		return LLVMBuildAdd(b, arg(o, 1), arg(o, 2), "");
+	case PTX_OP_SUB:
+		return LLVMBuildSub(b, arg(o, 1), arg(o, 2), "");
+	case PTX_OP_MUL:
+		return product(o);
+	case PTX_OP_MAD:
+		return multiply_add(o);
+	case PTX_OP_NEG:
+		return LLVMBuildNeg(b, arg(o, 1), "");
+	case PTX_OP_ABS:
+		return magnitude(o);
+	case PTX_OP_MIN:
+	case PTX_OP_MAX:
+		return pick(o);
+	case PTX_OP_AND:
+		return LLVMBuildAnd(b, arg(o, 1), arg(o, 2), "");
+	case PTX_OP_OR:
+		return LLVMBuildOr(b, arg(o, 1), arg(o, 2), "");
+	case PTX_OP_XOR:
+		return LLVMBuildXor(b, arg(o, 1), arg(o, 2), "");
+	case PTX_OP_NOT:
+		return LLVMBuildNot(b, arg(o, 1), "");
+	case PTX_OP_SHL:
+	case PTX_OP_SHR:
+		return shift(o);
+	default:
+		return look_up_bits(o);
+	}
+}
+
+/* ---- floats ------------------------------------------------------------------------------------- */
+
+static LLVMValueRef is_nan(const struct op *o, LLVMValueRef v)
+{
+	return LLVMBuildFCmp(o->e->b, LLVMRealUNO, v, v, "");
+}
+
+/* There is one NaN in f32; f64 keeps the host's. */
+static LLVMValueRef canonical(const struct op *o, LLVMValueRef v, uint32_t bytes)
+{
+	LLVMValueRef bits = as_bits(o, v, bytes);
+
+	return bytes == 4 ? choose(o, is_nan(o, v), number(o, 4, NAN_F32), bits) : bits;
+}
+
+static LLVMValueRef real_arg(const struct op *o, uint32_t i)
+{
+	return as_real(o, arg(o, i), o->bytes);
+}
+
+static LLVMValueRef call_real(const struct op *o, const char *name, uint32_t n)
+{
+	LLVMTypeRef type = real_type(o, o->bytes);
+	LLVMValueRef args[3];
+
+	for (uint32_t i = 0; i < n; i++)
+		args[i] = real_arg(o, 1 + i);
+	return emit_intrinsic(o->e, name, &type, 1, args, n);
+}
+
+static LLVMValueRef reciprocal(const struct op *o)
+{
+	LLVMValueRef one = number(o, o->bytes, o->bytes == 4 ? 0x3f800000 : UINT64_C(1023) << 52);
+
+	return LLVMBuildFDiv(o->e->b, as_real(o, one, o->bytes), real_arg(o, 1), "");
+}
+
+/* A number wins over NaN, -0 is below +0. */
+static LLVMValueRef real_pick(const struct op *o)
+{
+	bool max = o->in->op == PTX_OP_MAX;
+	LLVMValueRef x = arg(o, 1), y = arg(o, 2), a = real_arg(o, 1), b = real_arg(o, 2), r;
+	LLVMBuilderRef build = o->e->b;
+
+	r = choose(o, LLVMBuildFCmp(build, max ? LLVMRealOGT : LLVMRealOLT, a, b, ""), x, y);
+	r = choose(o, LLVMBuildFCmp(build, LLVMRealOEQ, a, b, ""),
+		   max ? LLVMBuildAnd(build, x, y, "") : LLVMBuildOr(build, x, y, ""), r);
+	r = choose(o, is_nan(o, b), x, r);
+	return choose(o, is_nan(o, a), canonical(o, b, o->bytes), r);
+}
+
+static LLVMValueRef real_op(const struct op *o)
+{
+	uint64_t sign = UINT64_C(1) << (8 * o->bytes - 1);
+	LLVMBuilderRef b = o->e->b;
+	LLVMValueRef v;
+
+	switch (o->in->op) {
+	case PTX_OP_NEG:
+		return LLVMBuildXor(b, arg(o, 1), number(o, o->bytes, sign), "");
+	case PTX_OP_ABS:
+		return LLVMBuildAnd(b, arg(o, 1), number(o, o->bytes, sign - 1), "");
+	case PTX_OP_MIN:
+	case PTX_OP_MAX:
+		return real_pick(o);
+	case PTX_OP_ADD:
+		v = LLVMBuildFAdd(b, real_arg(o, 1), real_arg(o, 2), "");
+		break;
+	case PTX_OP_SUB:
+		v = LLVMBuildFSub(b, real_arg(o, 1), real_arg(o, 2), "");
+		break;
+	case PTX_OP_MUL:
+		v = LLVMBuildFMul(b, real_arg(o, 1), real_arg(o, 2), "");
+		break;
+	case PTX_OP_DIV:
+		v = LLVMBuildFDiv(b, real_arg(o, 1), real_arg(o, 2), "");
+		break;
+	case PTX_OP_RCP:
+		v = reciprocal(o);
+		break;
+	case PTX_OP_SQRT:
+		v = call_real(o, "llvm.sqrt", 1);
+		break;
+	default:
+		v = call_real(o, "llvm.fma", 3);
+	}
+	return canonical(o, v, o->bytes);
+}
+
+/* ---- comparisons -------------------------------------------------------------------------------- */
+
+static LLVMIntPredicate integer_predicate(const struct jit_insn *in)
+{
+	bool sign = is_signed(in->type);
+
+	switch (in->cmp) {
+	case PTX_CMP_EQ:
+		return LLVMIntEQ;
+	case PTX_CMP_NE:
+		return LLVMIntNE;
+	case PTX_CMP_LT:
+		return sign ? LLVMIntSLT : LLVMIntULT;
+	case PTX_CMP_LE:
+		return sign ? LLVMIntSLE : LLVMIntULE;
+	case PTX_CMP_GT:
+		return sign ? LLVMIntSGT : LLVMIntUGT;
+	case PTX_CMP_GE:
+		return sign ? LLVMIntSGE : LLVMIntUGE;
+	case PTX_CMP_LO:
+		return LLVMIntULT;
+	case PTX_CMP_LS:
+		return LLVMIntULE;
+	case PTX_CMP_HI:
+		return LLVMIntUGT;
+	default:
+		return LLVMIntUGE;
+	}
+}
+
+static LLVMRealPredicate real_predicate(const struct jit_insn *in)
+{
+	static const LLVMRealPredicate predicates[] = {
+		[PTX_CMP_EQ] = LLVMRealOEQ,  [PTX_CMP_NE] = LLVMRealONE,  [PTX_CMP_LT] = LLVMRealOLT,
+		[PTX_CMP_LE] = LLVMRealOLE,  [PTX_CMP_GT] = LLVMRealOGT,  [PTX_CMP_GE] = LLVMRealOGE,
+		[PTX_CMP_EQU] = LLVMRealUEQ, [PTX_CMP_NEU] = LLVMRealUNE, [PTX_CMP_LTU] = LLVMRealULT,
+		[PTX_CMP_LEU] = LLVMRealULE, [PTX_CMP_GTU] = LLVMRealUGT, [PTX_CMP_GEU] = LLVMRealUGE,
+		[PTX_CMP_NUM] = LLVMRealORD, [PTX_CMP_NAN] = LLVMRealUNO,
+	};
+
+	return in->cmp < sizeof(predicates) / sizeof(predicates[0]) ? predicates[in->cmp] :
+								      LLVMRealPredicateFalse;
+}
+
+static LLVMValueRef join(const struct op *o, LLVMValueRef a, LLVMValueRef b)
+{
+	switch (o->in->bop) {
+	case PTX_BOP_AND:
+		return LLVMBuildAnd(o->e->b, a, b, "");
+	case PTX_BOP_OR:
+		return LLVMBuildOr(o->e->b, a, b, "");
+	default:
+		return LLVMBuildXor(o->e->b, a, b, "");
+	}
+}
+
+static struct value made(const struct op *o, LLVMValueRef v)
+{
+	if (o->vector)
+		return (struct value){ .vector = v };
+	return (struct value){ .is_affine = true, .scalar = v };
+}
+
+static void set_predicate(const struct op *o)
+{
+	LLVMValueRef p, q, c;
+
+	if (is_float(o->in->type))
+		p = LLVMBuildFCmp(o->e->b, real_predicate(o->in), real_arg(o, 2), real_arg(o, 3), "");
+	else
+		p = compare(o, integer_predicate(o->in), arg(o, 2), arg(o, 3));
+	q = LLVMBuildNot(o->e->b, p, "");
+	if (o->in->bop) {
+		c = predicate_arg(o, 4);
+		p = join(o, p, c);
+		q = join(o, q, c);
+	}
+	emit_result(o->e, o->in, o->in->args[1], made(o, q));
+	emit_result(o->e, o->in, o->in->args[0], made(o, p));
+}
+
+/* ---- conversions -------------------------------------------------------------------------------- */
+
+static LLVMValueRef resize(const struct op *o)
+{
+	uint32_t from = type_bytes(o->in->stype), to = o->bytes < 2 ? 2 : o->bytes;
+	LLVMValueRef v = arg_of(o, 1, from);
+	bool sign = is_signed(o->in->stype);
+
+	if (from == 1) {
+		LLVMTypeRef byte = o->vector ? emit_vector_of(o->e, o->e->i8) : o->e->i8;
+
+		return extend(o, LLVMBuildTrunc(o->e->b, v, byte, ""), to, sign);
+	}
+	if (from == to)
+		return v;
+	return from > to ? LLVMBuildTrunc(o->e->b, v, int_type(o, to), "") : extend(o, v, to, sign);
+}
+
+static LLVMValueRef convert(const struct op *o)
+{
+	uint32_t from = type_bytes(o->in->stype);
+	LLVMBuilderRef b = o->e->b;
+	LLVMValueRef v;
+
+	if (!is_float(o->in->type))
+		return resize(o);
+	v = arg_of(o, 1, from);
+	if (!is_float(o->in->stype))
+		v = is_signed(o->in->stype) ? LLVMBuildSIToFP(b, v, real_type(o, o->bytes), "") :
+					      LLVMBuildUIToFP(b, v, real_type(o, o->bytes), "");
+	else if (o->bytes == 8)
+		v = LLVMBuildFPExt(b, as_real(o, v, 4), real_type(o, 8), "");
+	else
+		return canonical(o, LLVMBuildFPTrunc(b, as_real(o, v, 8), real_type(o, 4), ""), 4);
+	return as_bits(o, v, o->bytes);
+}
+
+/*
+ * A word that goes up from lane to lane, made wider: only right as long as it does not go past the
+ * end of the word. That it did is left to the interpreter.
+ */
+static void check_wide(const struct op *o, uint32_t i, bool sign)
+{
+	struct kind k = kind_of_operand(o->e->u, o->in->args[i], o->e->state);
+	LLVMValueRef base, last, again;
+	struct emit *e = o->e;
+
+	if (!k.stride)
+		return;
+	base = emit_scalar(e, o->in->args[i], PTX_CLASS_W);
+	base = sign ? LLVMBuildSExt(e->b, base, e->i64, "") : LLVMBuildZExt(e->b, base, e->i64, "");
+	last = LLVMBuildAdd(e->b, base, emit_int(e, e->i64, (uint64_t)(31 * k.stride)), "");
+	again = LLVMBuildTrunc(e->b, last, e->i32, "");
+	again = sign ? LLVMBuildSExt(e->b, again, e->i64, "") : LLVMBuildZExt(e->b, again, e->i64, "");
+	emit_leave_if(e, LLVMBuildICmp(e->b, LLVMIntNE, last, again, ""));
+}
+
+static void check_widening(const struct op *o)
+{
+	const struct jit_insn *in = o->in;
+
+	if (in->op == PTX_OP_CVT && type_bytes(in->stype) == 4 && o->bytes == 8)
+		check_wide(o, 1, is_signed(in->stype));
+	if ((in->op == PTX_OP_MUL || in->op == PTX_OP_MAD) && in->mode == PTX_MODE_WIDE) {
+		check_wide(o, 1, is_signed(in->type));
+		check_wide(o, 2, is_signed(in->type));
+	}
+}
+
+/* ---- putting together and taking apart ----------------------------------------------------------- */
+
+static LLVMValueRef pack(const struct op *o)
+{
+	uint32_t part = type_bytes(o->in->stype);
+	LLVMValueRef lo = extend(o, arg_of(o, 1, part), 2 * part, false);
+	LLVMValueRef hi = extend(o, arg_of(o, 2, part), 2 * part, false);
+
+	return LLVMBuildOr(o->e->b, lo, LLVMBuildShl(o->e->b, hi, number(o, 2 * part, 8 * part), ""), "");
+}
+
+static void unpack(const struct op *o)
+{
+	uint32_t part = type_bytes(o->in->stype);
+	LLVMValueRef v = arg_of(o, 2, 2 * part), hi;
+	LLVMBuilderRef b = o->e->b;
+
+	hi = LLVMBuildLShr(b, v, number(o, 2 * part, 8 * part), "");
+	emit_result(o->e, o->in, o->in->args[0], made(o, LLVMBuildTrunc(b, v, int_type(o, part), "")));
+	emit_result(o->e, o->in, o->in->args[1], made(o, LLVMBuildTrunc(b, hi, int_type(o, part), "")));
+}
+
+/* ---- predicates --------------------------------------------------------------------------------- */
+
+static LLVMValueRef predicate_op(const struct op *o)
+{
+	LLVMValueRef a = emit_operand(o->e, o->in->args[1], PTX_CLASS_P, o->vector), b;
+
+	if (o->in->op == PTX_OP_MOV)
+		return a;
+	if (o->in->op == PTX_OP_NOT)
+		return LLVMBuildNot(o->e->b, a, "");
+	b = emit_operand(o->e, o->in->args[2], PTX_CLASS_P, o->vector);
+	return o->in->op == PTX_OP_AND ? LLVMBuildAnd(o->e->b, a, b, "") :
+	       o->in->op == PTX_OP_OR  ? LLVMBuildOr(o->e->b, a, b, "") :
+					 LLVMBuildXor(o->e->b, a, b, "");
+}
+
+/* ---- all ---------------------------------------------------------------------------------------- */
+
+static LLVMValueRef one_result(const struct op *o)
+{
+	switch (o->in->op) {
+	case PTX_OP_CVT:
+		return convert(o);
+	case PTX_OP_PACK:
+		return pack(o);
+	default:
+		break;
+	}
+	if (o->in->type == PTX_PRED)
+		return predicate_op(o);
+	if (o->in->op == PTX_OP_MOV)
+		return arg(o, 1);
+	if (o->in->op == PTX_OP_SELP)
+		return choose(o, predicate_arg(o, 3), arg(o, 1), arg(o, 2));
+	return is_float(o->in->type) ? real_op(o) : integer_op(o);
+}
+
+void emit_plain(struct emit *e, const struct jit_insn *in)
+{
+	struct kind kind = kind_of_result(e->u, in, e->state);
+	struct op o = {
+		.e = e,
+		.in = in,
+		.vector = kind.state != KIND_AFFINE,
+		.bytes = in->type == PTX_PRED ? 4 : type_bytes(in->type),
+	};
+	struct value v;
+
+	if (in->op == PTX_OP_SETP) {
+		set_predicate(&o);
+		return;
+	}
+	if (in->op == PTX_OP_UNPACK) {
+		unpack(&o);
+		return;
+	}
+	if (kind.stride)
+		check_widening(&o);
+	v = made(&o, one_result(&o));
+	v.stride = kind.stride;
+	emit_result(e, in, in->args[0], v);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a planned unit to LLVM's form of it.
+ *
+ *	u32 kernel(struct warp *w, u8 *in, u8 *out, u64 *scalars, u32 entry, u32 mask, u32 stop)
+ *
+ * Registers are read from @in and written to @out, the frame or, for a mask that is not full, a copy
+ * of which the caller takes the lanes of the mask. A fragment waits at instruction @stop. The result
+ * is the number of an exit.
+ */
+#ifndef SOFTGPU_JIT_EMIT_H
+#define SOFTGPU_JIT_EMIT_H
+
+#include <llvm-c/Core.h>
+
+#include "softgpu/jit/unit.h"
+#include "softgpu/ptx/vec.h"
+
+/* A register's value: a scalar that stands for all lanes, or a vector, or both. */
+struct value {
+	bool is_affine;
+	int64_t stride;
+	LLVMValueRef scalar; /* of lane 0 */
+	LLVMValueRef vector;
+};
+
+struct emit_piece {
+	LLVMBasicBlockRef body;
+	LLVMBasicBlockRef exit; /* NULL: nobody leaves at its start */
+	LLVMValueRef *phis;	 /* by place, of what is alive */
+	LLVMValueRef *exit_phis;
+};
+
+struct emit {
+	struct unit *u;
+	LLVMContextRef ctx;
+	LLVMModuleRef module;
+	LLVMBuilderRef b;
+	LLVMValueRef fn;
+	LLVMTypeRef i1, i8, i16, i32, i64, ptr;
+
+	/* of the function */
+	LLVMValueRef warp, in, out, scalars, entry, mask, stop;
+	LLVMValueRef is_full, n_lanes, slice_end, executed; /* executed: a variable */
+	LLVMValueRef block_ptr, launch_ptr, space, run;
+	LLVMValueRef lanes_64, lanes_32; /* 0, 1, ... 31 */
+	struct emit_piece *blocks;
+	uint64_t *live; /* for a moment */
+
+	/* of the block at hand */
+	const struct piece *block;
+	uint32_t number;
+	uint32_t at; /* instruction */
+	struct value *values;
+	struct kind *state;
+	uint32_t counted; /* instructions since the count was brought up to date */
+
+	VEC(struct jit_exit, exits);
+	VEC(struct jit_entry, entries);
+	VEC(struct jit_value, outs);
+	bool no_memory;
+};
+
+/* Makes the function in e->module; false: no memory. */
+bool emit_function(struct emit *e);
+
+/* ---- values -------------------------------------------------------------------------------------- */
+
+LLVMTypeRef emit_type(struct emit *e, uint8_t cls, bool vector);
+LLVMTypeRef emit_vector_of(struct emit *e, LLVMTypeRef type);
+uint8_t emit_class(struct emit *e, uint32_t operand, uint32_t bytes);
+
+/* An operand of @cls; the first needs that it is the same in all lanes. */
+LLVMValueRef emit_scalar(struct emit *e, uint32_t operand, uint8_t cls);
+LLVMValueRef emit_vector(struct emit *e, uint32_t operand, uint8_t cls);
+LLVMValueRef emit_operand(struct emit *e, uint32_t operand, uint8_t cls, bool vector);
+
+LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar);
+LLVMValueRef emit_int(struct emit *e, LLVMTypeRef type, uint64_t v);
+LLVMValueRef emit_spread(struct emit *e, LLVMValueRef base, int64_t stride, LLVMTypeRef type);
+
+/* The guard: bits of the lanes in the mask that take part. */
+LLVMValueRef emit_guard_bits(struct emit *e, const struct jit_insn *in);
+
+/* Sets a result, under the guard of the instruction. */
+void emit_result(struct emit *e, const struct jit_insn *in, uint32_t operand, struct value v);
+
+/* ---- memory and places ---------------------------------------------------------------------------- */
+
+LLVMValueRef emit_at(struct emit *e, LLVMValueRef base, uint64_t offset);
+LLVMValueRef emit_load(struct emit *e, LLVMTypeRef type, LLVMValueRef ptr, uint32_t align);
+LLVMValueRef emit_fixed(struct emit *e, LLVMTypeRef type, LLVMValueRef base, uint64_t offset);
+void emit_store(struct emit *e, LLVMValueRef value, LLVMValueRef ptr, uint32_t align);
+LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, uint32_t n_types,
+			    LLVMValueRef *args, uint32_t n_args);
+LLVMBasicBlockRef emit_new_block(struct emit *e, const char *name);
+
+/* Goes on in the interpreter at this instruction, if @cond; code goes on where it does not hold. */
+void emit_leave_if(struct emit *e, LLVMValueRef cond);
+
+/* Calls the interpreter's handler for the lanes in @bits; results are in the frame then. */
+void emit_run(struct emit *e, const struct jit_insn *in, LLVMValueRef bits);
+LLVMValueRef emit_reload(struct emit *e, uint32_t operand);
+
+/* ---- instructions --------------------------------------------------------------------------------- */
+
+void emit_plain(struct emit *e, const struct jit_insn *in); /* emit-op.c */
+void emit_memory(struct emit *e, const struct jit_insn *in); /* emit-memory.c */
+void emit_param(struct emit *e, const struct jit_insn *in);
+void emit_sreg(struct emit *e, const struct jit_insn *in);
+
+#endif

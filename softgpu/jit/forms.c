@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which instructions have code of their own; for all others the interpreter's handler is called.
+ */
+#include "softgpu/exec/machine.h"
+#include "softgpu/jit/unit.h"
+
+static bool is_word(uint8_t type)
+{
+	uint32_t bytes = ptx_type_bytes((enum ptx_type)type);
+
+	return bytes == 2 || bytes == 4 || bytes == 8;
+}
+
+static bool is_integer(uint8_t type)
+{
+	return type != PTX_PRED && ptx_type_kind((enum ptx_type)type) != 'f' && is_word(type) &&
+	       type != PTX_U16X2 && type != PTX_S16X2;
+}
+
+static bool is_real(uint8_t type)
+{
+	return type == PTX_F32 || type == PTX_F64;
+}
+
+static bool is_bits(uint8_t type)
+{
+	return is_integer(type) || is_real(type) || type == PTX_F16 || type == PTX_BF16 ||
+	       type == PTX_F16X2 || type == PTX_BF16X2;
+}
+
+static bool native_integer(const struct jit_insn *in)
+{
+	uint32_t bytes = ptx_type_bytes((enum ptx_type)in->type);
+
+	if (in->flags & (PTX_F_CC | PTX_F_SAT | PTX_F_RELU))
+		return false;
+	switch (in->op) {
+	case PTX_OP_ADD:
+	case PTX_OP_SUB:
+	case PTX_OP_NEG:
+	case PTX_OP_MIN:
+	case PTX_OP_MAX:
+	case PTX_OP_ABS:
+	case PTX_OP_AND:
+	case PTX_OP_OR:
+	case PTX_OP_XOR:
+	case PTX_OP_NOT:
+	case PTX_OP_SHL:
+	case PTX_OP_SHR:
+	case PTX_OP_SELP:
+	case PTX_OP_SETP:
+	case PTX_OP_MOV:
+		return true;
+	case PTX_OP_MUL:
+	case PTX_OP_MAD:
+		return in->mode == PTX_MODE_LO || bytes < 8;
+	case PTX_OP_LOP3:
+		return in->n_reads == 4 && in->n_writes == 1;
+	default:
+		return false;
+	}
+}
+
+static bool native_real(const struct jit_insn *in)
+{
+	if (in->control || in->flags & (PTX_F_FTZ | PTX_F_XORSIGN | PTX_F_NAN))
+		return false;
+	switch (in->op) {
+	case PTX_OP_DIV:
+		return !(in->flags & PTX_F_APPROX);
+	case PTX_OP_RCP:
+		return in->type == PTX_F32 || !(in->flags & PTX_F_APPROX);
+	case PTX_OP_ADD:
+	case PTX_OP_SUB:
+	case PTX_OP_MUL:
+	case PTX_OP_FMA:
+	case PTX_OP_MAD:
+	case PTX_OP_SQRT:
+	case PTX_OP_NEG:
+	case PTX_OP_ABS:
+	case PTX_OP_MIN:
+	case PTX_OP_MAX:
+	case PTX_OP_SETP:
+		return true;
+	case PTX_OP_SELP:
+	case PTX_OP_MOV:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Between integers without saturation; from integers to floats, and between floats. */
+static bool native_cvt(const struct jit_insn *in)
+{
+	bool to_real = is_real(in->type), from_real = is_real(in->stype);
+	uint32_t from = ptx_type_bytes((enum ptx_type)in->stype);
+
+	if (in->control || in->flags & (PTX_F_SAT | PTX_F_FTZ | PTX_F_RELU | PTX_F_SATFINITE))
+		return false;
+	if (!to_real && !from_real)
+		return (is_integer(in->type) || ptx_type_bytes((enum ptx_type)in->type) == 1) &&
+		       ptx_type_kind((enum ptx_type)in->type) != 'f' &&
+		       ptx_type_kind((enum ptx_type)in->stype) != 'f';
+	if (to_real && from_real)
+		return in->type != in->stype && in->round < PTX_RNI;
+	return to_real && from >= 4 && is_integer(in->stype);
+}
+
+static bool native_pred(const struct jit_insn *in)
+{
+	return in->op == PTX_OP_AND || in->op == PTX_OP_OR || in->op == PTX_OP_XOR ||
+	       in->op == PTX_OP_NOT || in->op == PTX_OP_MOV;
+}
+
+static bool native_pack(const struct jit_insn *in)
+{
+	uint32_t part = ptx_type_bytes((enum ptx_type)in->stype);
+
+	return in->vec == 2 && (part == 2 || part == 4);
+}
+
+static bool native_plain(const struct jit_insn *in)
+{
+	switch (in->op) {
+	case PTX_OP_NONE:
+		return false;
+	case PTX_OP_CVT:
+		return native_cvt(in);
+	case PTX_OP_PACK:
+	case PTX_OP_UNPACK:
+		return native_pack(in);
+	default:
+		break;
+	}
+	if (in->type == PTX_PRED)
+		return native_pred(in);
+	if (in->op == PTX_OP_MOV || in->op == PTX_OP_SELP)
+		return is_bits(in->type);
+	return is_real(in->type) ? native_real(in) : is_integer(in->type) && native_integer(in);
+}
+
+static bool native_memory(const struct jit_insn *in)
+{
+	uint32_t bytes = in->bytes * in->vec;
+
+	return in->bytes <= 8 && bytes <= 32 && in->sem <= PTX_SEM_WEAK && in->space != PTX_SPACE_LOCAL &&
+	       in->space != PTX_SPACE_PARAM && !(in->insn_flags & INSN_FRAME_ADDRESS);
+}
+
+bool form_is_native(const struct unit *u, const struct jit_insn *in)
+{
+	switch (in->kind) {
+	case JIT_PLAIN:
+		return native_plain(in);
+	case JIT_LOAD:
+	case JIT_STORE:
+		return native_memory(in);
+	case JIT_PARAM:
+		return in->bytes <= 8;
+	case JIT_SREG:
+		return true;
+	default:
+		return false;
+	}
+}

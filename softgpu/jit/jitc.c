@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * softgpu-jitc: the compiler's process. Reads a request, writes a reply, and again until the other
+ * end closes. Whatever is wrong with a request is said in the reply, or ends the process: who asked
+ * takes that for a refusal.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include "softgpu/jit/emit.h"
+
+#define REQUEST_MAX_BYTES (64u << 20)
+#define REQUEST_S	  20
+#define IDLE_MS		  30000
+
+/* Few passes: what is not said twice is most of what there is to win. */
+#define PASSES "function(mem2reg,early-cse,simplifycfg,instcombine,early-cse,loop-mssa(licm),simplifycfg)"
+
+static bool read_all(void *to, size_t size)
+{
+	uint8_t *at = to;
+
+	while (size) {
+		ssize_t n = read(STDIN_FILENO, at, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+static bool write_all(const void *from, size_t size)
+{
+	const uint8_t *at = from;
+
+	while (size) {
+		ssize_t n = write(STDOUT_FILENO, at, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+/* Nobody asks for a while: whoever does later starts another. */
+static bool wait_for_request(void)
+{
+	struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	alarm(0);
+	if (poll(&fd, 1, IDLE_MS) != 1)
+		return false;
+	/* Then whoever asks has given up. */
+	alarm(REQUEST_S);
+	return true;
+}
+
+/* ---- the machine -------------------------------------------------------------------------------- */
+
+static LLVMTargetMachineRef machine_new(void)
+{
+	char *triple, *cpu, *features, *error = NULL;
+	LLVMTargetMachineRef machine = NULL;
+	LLVMTargetRef target;
+
+	LLVMInitializeX86TargetInfo();
+	LLVMInitializeX86Target();
+	LLVMInitializeX86TargetMC();
+	LLVMInitializeX86AsmPrinter();
+	triple = LLVMGetDefaultTargetTriple();
+	cpu = LLVMGetHostCPUName();
+	features = LLVMGetHostCPUFeatures();
+	if (!LLVMGetTargetFromTriple(triple, &target, &error))
+		machine = LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault,
+						  LLVMRelocPIC, LLVMCodeModelSmall);
+	LLVMDisposeMessage(error);
+	LLVMDisposeMessage(triple);
+	LLVMDisposeMessage(cpu);
+	LLVMDisposeMessage(features);
+	return machine;
+}
+
+/* ---- a request ---------------------------------------------------------------------------------- */
+
+static bool optimise(struct emit *e, LLVMTargetMachineRef machine)
+{
+	LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+	LLVMErrorRef error;
+
+	if (getenv("SOFTGPU_JITC_VERIFY"))
+		LLVMVerifyModule(e->module, LLVMAbortProcessAction, NULL);
+	if (getenv("SOFTGPU_JITC_DUMP"))
+		LLVMDumpModule(e->module);
+	error = LLVMRunPasses(e->module, PASSES, machine, options);
+	LLVMDisposePassBuilderOptions(options);
+	if (!error)
+		return true;
+	LLVMConsumeError(error);
+	return false;
+}
+
+static LLVMMemoryBufferRef compile(struct emit *e, LLVMTargetMachineRef machine)
+{
+	LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+	char *triple = LLVMGetTargetMachineTriple(machine), *error = NULL;
+	LLVMMemoryBufferRef object = NULL;
+
+	LLVMSetModuleDataLayout(e->module, layout);
+	LLVMSetTarget(e->module, triple);
+	LLVMDisposeTargetData(layout);
+	LLVMDisposeMessage(triple);
+	if (!emit_function(e) || !optimise(e, machine))
+		return NULL;
+	if (LLVMTargetMachineEmitToMemoryBuffer(machine, e->module, LLVMObjectFile, &error, &object)) {
+		LLVMDisposeMessage(error);
+		return NULL;
+	}
+	return object;
+}
+
+static bool reply_refusal(const char *why)
+{
+	struct jit_reply reply = { .magic = JIT_MAGIC, .version = JIT_VERSION, .size = sizeof(reply) };
+
+	reply.checksum = JIT_HASH_START;
+	snprintf(reply.refusal, sizeof(reply.refusal), "%s", why);
+	return write_all(&reply, sizeof(reply));
+}
+
+static bool reply_object(const struct emit *e, LLVMMemoryBufferRef object)
+{
+	struct jit_reply reply = {
+		.magic = JIT_MAGIC,
+		.version = JIT_VERSION,
+		.n_entries = e->n_entries,
+		.n_exits = e->n_exits,
+		.n_values = e->n_outs,
+		.object_size = (uint32_t)LLVMGetBufferSize(object),
+	};
+	const struct {
+		const void *data;
+		size_t size;
+	} parts[] = {
+		{ e->entries, e->n_entries * sizeof(*e->entries) },
+		{ e->exits, e->n_exits * sizeof(*e->exits) },
+		{ e->outs, e->n_outs * sizeof(*e->outs) },
+		{ LLVMGetBufferStart(object), reply.object_size },
+	};
+	bool ok;
+
+	reply.object_offset = (uint32_t)(sizeof(reply) + parts[0].size + parts[1].size + parts[2].size);
+	reply.size = reply.object_offset + reply.object_size;
+	reply.checksum = JIT_HASH_START;
+	for (int i = 0; i < 4; i++)
+		reply.checksum = jit_hash(reply.checksum, parts[i].data, parts[i].size);
+	ok = write_all(&reply, sizeof(reply));
+	for (int i = 0; i < 4 && ok; i++)
+		ok = write_all(parts[i].data, parts[i].size);
+	return ok;
+}
+
+static bool answer(struct unit *u, LLVMTargetMachineRef machine)
+{
+	LLVMMemoryBufferRef object;
+	struct emit e = { .u = u };
+	bool ok;
+
+	e.ctx = LLVMContextCreate();
+	e.module = LLVMModuleCreateWithNameInContext("kernel", e.ctx);
+	e.b = LLVMCreateBuilderInContext(e.ctx);
+	object = compile(&e, machine);
+	ok = object ? reply_object(&e, object) : reply_refusal("LLVM refuses");
+	if (object)
+		LLVMDisposeMemoryBuffer(object);
+	LLVMDisposeBuilder(e.b);
+	LLVMDisposeModule(e.module);
+	LLVMContextDispose(e.ctx);
+	free(e.exits);
+	free(e.entries);
+	free(e.outs);
+	return ok;
+}
+
+static bool serve(const void *request, uint32_t size, LLVMTargetMachineRef machine)
+{
+	struct unit u;
+	bool ok;
+
+	if (!unit_read(&u, request, size))
+		ok = reply_refusal("not a request");
+	else if (!unit_plan(&u))
+		ok = reply_refusal(u.refusal);
+	else
+		ok = answer(&u, machine);
+	unit_done(&u);
+	return ok;
+}
+
+/* The program that has started it waits for the first half only. */
+static bool leave_parent(void)
+{
+	pid_t pid = fork();
+
+	if (pid > 0)
+		_exit(0);
+	return pid == 0;
+}
+
+int main(int argc, char **argv)
+{
+	LLVMTargetMachineRef machine;
+	struct jit_request head;
+	uint8_t *request;
+	bool ok;
+
+	/* With any argument it stays in front, for who looks at it. */
+	if (argc < 2 && !leave_parent())
+		return 1;
+	machine = machine_new();
+	ok = machine != NULL;
+	while (ok && wait_for_request() && read_all(&head, sizeof(head))) {
+		if (head.magic != JIT_MAGIC || head.size < sizeof(head) || head.size > REQUEST_MAX_BYTES)
+			return 1;
+		request = malloc(head.size);
+		if (!request)
+			return 1;
+		memcpy(request, &head, sizeof(head));
+		ok = read_all(request + sizeof(head), head.size - sizeof(head)) &&
+		     serve(request, head.size, machine);
+		free(request);
+	}
+	return ok ? 0 : 1;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Linked to a test of softgpu/exec: the same test with every kernel compiled. At its end something
+ * must have been.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "softgpu/jit/jit.h"
+
+static void say(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	jit_init(JIT_ON, say);
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	struct jit_counts counts;
+
+	jit_counts(&counts);
+	fprintf(stderr, "%u functions compiled, %u from the cache, %u interpreted\n", counts.n_compiled,
+		counts.n_cached, counts.n_refused);
+	if (!counts.n_compiled && !counts.n_cached)
+		_Exit(1);
+}
