@@ -56,14 +56,19 @@ static void forward(pid_t child, const siginfo_t *info)
 	kill(child, info->si_signo);
 }
 
-int child_wait(pid_t child, const sigset_t *set)
+int child_wait(pid_t child, const sigset_t *set, void (*each_second)(void *userdata),
+	       void *userdata)
 {
+	static const struct timespec second = { .tv_sec = 1 };
 	siginfo_t info;
 	int status;
 
 	for (;;) {
-		if (sigwaitinfo(set, &info) < 0)
+		if (sigtimedwait(set, &info, each_second ? &second : NULL) < 0) {
+			if (errno == EAGAIN)
+				each_second(userdata);
 			continue;
+		}
 		if (info.si_signo != SIGCHLD) {
 			forward(child, &info);
 			continue;

@@ -29,7 +29,13 @@ int child_tenant_begin(const struct ctl *ctl, pid_t child, const char *command, 
 /** child_tenant_end() - the daemon would forget it by itself, too: this only makes it prompt */
 void child_tenant_end(const struct ctl *ctl, const char *tenant);
 
-/** child_wait() - pass signals on until it ends. Return: the exit code to pass on. */
-int child_wait(pid_t child, const sigset_t *set);
+/**
+ * child_wait() - pass signals on until it ends
+ * @each_second:	called meanwhile; may be NULL
+ *
+ * Return: the exit code to pass on.
+ */
+int child_wait(pid_t child, const sigset_t *set, void (*each_second)(void *userdata),
+	       void *userdata);
 
 #endif

@@ -156,7 +156,7 @@ static int command_run(const struct ctl *ctl, const struct forward *f, const sig
 		return EXIT_NOT_RUN;
 	if (child == 0)
 		command_main(ctl, f, mask);
-	return child_wait(child, set);
+	return child_wait(child, set, NULL, NULL);
 }
 
 static void forward_end(const struct ctl *ctl, struct forward *f)

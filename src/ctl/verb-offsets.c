@@ -80,6 +80,18 @@ static int check_same_build(const struct ctl *ctl, const struct source *symbols,
 	return 0;
 }
 
+static json_t *offsets_json(const struct offsets *offsets)
+{
+	json_t *calls = json_object();
+	size_t i;
+
+	for (i = 0; i < offsets->n_calls; i++)
+		json_object_set_new(calls, offsets->calls[i].name,
+				    json_integer(offsets->calls[i].address));
+	return json_pack("{s:s, s:s, s:s, s:o}", "build-id", offsets->build_id, "driver",
+			 offsets->driver, "cuda", offsets->cuda, "calls", calls);
+}
+
 static int print(const struct ctl *ctl, const struct source *symbols, const struct source *library)
 {
 	const char *driver = ctl_option(ctl, "driver"), *cuda = ctl_option(ctl, "cuda");
@@ -98,6 +110,8 @@ static int print(const struct ctl *ctl, const struct source *symbols, const stru
 	for (i = 0; r == 0 && i < symbols->image.n_calls; i++)
 		r = offsets_add(&offsets, library_call_name(symbols->image.calls[i].row),
 				symbols->image.calls[i].address);
+	if (r == 0 && ctl->json)
+		return ctl_print_json(offsets_json(&offsets));
 	text = r == 0 ? offsets_print(&offsets) : NULL;
 	if (!text)
 		return complain(ctl, symbols->path, "no memory");

@@ -8,6 +8,7 @@
  */
 #include "ctl/child.h"
 #include "ctl/ctl.h"
+#include "ctl/table.h"
 
 #include "gate/gate.h"
 
@@ -65,8 +66,57 @@ static int keep_gate(const struct ctl *ctl, pid_t child, int door)
 	return go_on(door);
 }
 
+#define SAID_AFTER_MS 500
+
+/* @ticket: of the latest call that the user was told of; @any: one of those still waits */
+struct waits {
+	const struct ctl *ctl;
+	const char *tenant;
+	json_int_t ticket;
+	bool any;
+};
+
+static void say_waits(struct waits *waits, const json_t *call)
+{
+	char *size = cell_size(json_object_get(call, "size"));
+
+	waits->ticket = json_integer_value(json_object_get(call, "ticket"));
+	fprintf(stderr, "cotenant: %s of process %lld waits for %s: %s\n",
+		json_string_value(json_object_get(call, "call")),
+		(long long)json_integer_value(json_object_get(call, "pid")), size ? size : "-",
+		json_string_value(json_object_get(call, "for")));
+	free(size);
+}
+
+/* A program that seems to hang: whoever started it is told of each call that waits, and for what. */
+static void show_waits(void *userdata)
+{
+	struct waits *waits = userdata;
+	json_t *reply, *call;
+	struct api_error error;
+	bool any = false;
+	size_t i;
+
+	if (api_request_json(waits->ctl->socket, API_TENANTS_SHOW,
+			     json_pack("{s:s}", "tenant", waits->tenant), &reply, &error) < 0)
+		return;
+	json_array_foreach(json_object_get(reply, "waiting"), i, call)
+	{
+		if (json_integer_value(json_object_get(call, "since_ms")) < SAID_AFTER_MS)
+			continue;
+		any = true;
+		if (json_integer_value(json_object_get(call, "ticket")) > waits->ticket)
+			say_waits(waits, call);
+	}
+	if (waits->any && !any)
+		fprintf(stderr, "cotenant: nothing waits any more\n");
+	waits->any = any;
+	json_decref(reply);
+}
+
 int verb_run(const struct ctl *ctl)
 {
+	struct waits waits = { .ctl = ctl };
 	_cleanup_free_ char *tenant = NULL;
 	sigset_t set, old;
 	int door[2], r;
@@ -97,7 +147,8 @@ int verb_run(const struct ctl *ctl)
 		waitpid(child, NULL, 0);
 		return r;
 	}
-	r = child_wait(child, &set);
+	waits.tenant = tenant;
+	r = child_wait(child, &set, show_waits, &waits);
 	child_tenant_end(ctl, tenant);
 	return r;
 }

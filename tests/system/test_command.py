@@ -100,3 +100,17 @@ def test_last_activity(host):
     assert host.book("t", gpu=1)["last_active"] is None
     line, = [line.split() for line in host.cotenant("list", "--gpu", "0").splitlines() if line.startswith("t ")]
     assert line[7] == "now" or line[8] == "ago", line
+
+
+def test_run_tells_what_waits(host):
+    """A program that seems to hang: whoever started it hears why, on standard error."""
+    tenant = host.run("--memory.max", "512M", "--memory.wait", "30s", name="t").started()
+    first = tenant.alloc(300 * MIB)
+    assert first > 0
+    tenant.send(f"alloc {300 * MIB}")
+    eventually(lambda: host.book("t")["waiting"], "it waits")
+    said = tenant.process.stderr.readline().decode()
+    assert "cuMemAlloc_v2" in said and "waits for 300M: memory.max of t" in said, said
+    host.cotenant("set", "t", "memory.max=1G")
+    assert tenant.answer()[0] == "0"
+    assert "nothing waits any more" in tenant.process.stderr.readline().decode()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds of libcuda whose symbols do not tell where its calls are, and the files that do."""
+import json
 import os
 import subprocess
 
@@ -118,3 +119,10 @@ def test_offsets_of_what_an_administrator_may_have(tmp_path):
     assert "another build" in offsets(SOFTGPU / "libcuda.so.1", "--for", library).stderr
     assert "no library" in offsets("/etc/passwd").stderr
     assert offsets(tmp_path / "nothing").returncode == 1
+
+
+def test_offsets_as_json():
+    printed = offsets(WITH_SYMBOLS).stdout
+    as_json = json.loads(offsets(WITH_SYMBOLS, "--json").stdout)
+    assert f"build-id = {as_json['build-id']}" in printed
+    assert f"cuMemAlloc_v2 = {as_json['calls']['cuMemAlloc_v2']:#x}" in printed
