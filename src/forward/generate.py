@@ -203,8 +203,6 @@ def print_entries(calls):
             names = ", ".join(f"uint64_t a{i}" for i in range(n)) or "void"
             words = ", ".join(f"a{i}" for i in range(n)) or "0"
             print(f"ENTRY({call.name}, ({names}), {words})")
-        else:
-            print(f"ENTRY_BY_HAND({call.name})")
 
 
 HEADING = """# The forwarding protocol

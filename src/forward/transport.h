@@ -121,9 +121,11 @@ enum wire_own {
 	WIRE_CLASSIFY,
 	/* A kernel's parameters: the function's handle; the answer is struct wire_parameters. */
 	WIRE_PARAMETERS,
-	/* A grant becomes memory that devices reach: its number, flags of cuMemHostRegister(). */
+	/* Memory in a grant becomes what devices reach: a struct wire_buffer, flags of cuMemHostRegister(). */
 	WIRE_PIN,
 	WIRE_UNPIN,
+	/* One word: how many host functions the guest has run. Its ticket is 0: it waits for nothing. */
+	WIRE_CALLBACK_DONE,
 };
 
 /**
@@ -141,8 +143,11 @@ struct wire_reply {
 
 /**
  * struct wire_buffer - host memory that a command reads or writes
- * @grant:	whose number; 0 is the session's heap
+ * @grant:	whose number; 0 is the session's heap. WIRE_BY_ADDRESS: memory that goes on from one grant
+ *		to the next, all of which the worker has at the guest's addresses; @offset is the first
  */
+#define WIRE_BY_ADDRESS 0xffffffffU
+
 struct wire_buffer {
 	__u32 grant;
 	__u32 reserved;

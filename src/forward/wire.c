@@ -34,6 +34,8 @@ const char *wire_call_name(unsigned call)
 		return "pin";
 	case WIRE_UNPIN:
 		return "unpin";
+	case WIRE_CALLBACK_DONE:
+		return "callback done";
 	default:
 		return call < CALL_N ? calls[call].name : "?";
 	}

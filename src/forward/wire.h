@@ -143,6 +143,31 @@ struct wire_parameter {
 	uint32_t size;
 };
 
+/**
+ * struct wire_side - one end of a copy in up to three dimensions
+ * @type:	CUmemorytype: host memory is @buffer, all else @at
+ * @at:		an address, or an array's name
+ * @rows:	of a layer; 0 where there is but one
+ */
+struct wire_side {
+	uint32_t type;
+	uint32_t reserved;
+	uint64_t at;
+	struct wire_buffer buffer;
+	uint64_t x, y, z;
+	uint64_t pitch, rows;
+};
+
+/**
+ * struct wire_copy - the copy
+ * @where:	the stream's name, or in a graph's node the context's
+ */
+struct wire_copy {
+	uint64_t where;
+	struct wire_side from, to;
+	uint64_t width, height, depth;
+};
+
 #define WIRE_MAX_PARAMETERS	 4096
 #define WIRE_MAX_PARAMETERS_SIZE 32764
 #define WIRE_MAX_ATTRIBUTES	 32

@@ -12,7 +12,7 @@ def forward(command, env, **more):
     return run([COTENANT, "forward", "--", *command], env, **more)
 
 
-@pytest.mark.parametrize("name", ["kernels", "vmm", "threads"])
+@pytest.mark.parametrize("name", ["kernels", "pipeline", "graph", "ipc", "vmm", "threads", "hosts"])
 def test_program_prints_the_same(gpu, program, ptx, name):
     command = [program(name), ptx("nvcc")]
     assert forward(command, gpu) == run(command, gpu)

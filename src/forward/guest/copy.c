@@ -13,6 +13,7 @@
 #include "forward/guest/call.h"
 #include "forward/guest/capture.h"
 #include "forward/guest/memory.h"
+#include "forward/guest/shared.h"
 
 #include <string.h>
 
@@ -155,7 +156,7 @@ static CUresult line_adopted(const struct line *line)
 	struct guest_buffer buffer = { NULL };
 	CUresult r = memory_adopt(line->near, line->size);
 
-	if (r == CUDA_SUCCESS && !memory_buffer(line->near, line->size, &buffer.where))
+	if (r == CUDA_SUCCESS && !shared_buffer(POINTER(line->near), line->size, &buffer.where))
 		r = CUDA_ERROR_INVALID_VALUE;
 	return r == CUDA_SUCCESS ? line_whole(line, &buffer) : r;
 }
@@ -169,7 +170,7 @@ static CUresult line_copy(const struct line *line)
 		return r;
 	if (!line->near && line->size)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (memory_buffer(line->near, line->size, &buffer.where))
+	if (shared_buffer(POINTER(line->near), line->size, &buffer.where))
 		return line_whole(line, &buffer);
 	if (capture_is_active() && wire_calls[line->call].class == WIRE_POST)
 		return line_adopted(line);

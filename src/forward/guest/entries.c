@@ -31,11 +31,4 @@ static CUresult refuse(enum call_id id)
 		return call_words(CALL_ID_##name, words);                        \
 	}
 
-#define ENTRY_BY_HAND(name)                                        \
-	EXPORT __attribute__((weak)) CUresult name(void);          \
-	EXPORT __attribute__((weak)) CUresult name(void)           \
-	{                                                          \
-		return refuse(CALL_ID_##name);                     \
-	}
-
 #include "entries.inc"

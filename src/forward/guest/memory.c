@@ -10,13 +10,13 @@
 
 #include "base/base.h"
 #include "forward/guest/call.h"
+#include "forward/guest/shared.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define PAGE		     4096ULL
 #define HOST_ALLOC_FLAGS     (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
 #define HOST_REGISTER_FLAGS                                           \
 	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | \
@@ -34,36 +34,16 @@ static void memory_enter(struct memory *memory)
 }
 
 /* Takes what a call is to end out of the list; NULL where there is no such. */
-static struct memory *memory_claim(uint64_t asked, enum memory_kind kind)
+static struct memory *memory_claim(uint64_t address, enum memory_kind kind)
 {
 	struct memory **at, *memory;
 
 	pthread_mutex_lock(&lock);
-	for (at = &all; *at && ((*at)->asked != asked || (*at)->kind != kind); at = &(*at)->next)
+	for (at = &all; *at && ((*at)->address != address || (*at)->kind != kind); at = &(*at)->next)
 		;
 	memory = *at;
 	if (memory)
 		*at = memory->next;
-	pthread_mutex_unlock(&lock);
-	return memory;
-}
-
-static bool contains(uint64_t begin, uint64_t length, uint64_t address, uint64_t size)
-{
-	return address >= begin && address - begin < length && size <= length - (address - begin);
-}
-
-bool memory_buffer(const void *at, uint64_t size, struct wire_buffer *ret)
-{
-	uint64_t address = (uintptr_t)at;
-	struct memory *memory;
-
-	pthread_mutex_lock(&lock);
-	for (memory = all; memory; memory = memory->next)
-		if (contains(memory->address, memory->size, address, size))
-			break;
-	if (memory)
-		*ret = (struct wire_buffer){ memory->grant, 0, address - memory->address, size };
 	pthread_mutex_unlock(&lock);
 	return memory;
 }
@@ -74,7 +54,7 @@ bool memory_find(uint64_t address, struct memory *ret)
 
 	pthread_mutex_lock(&lock);
 	for (memory = all; memory; memory = memory->next)
-		if (memory->kind != MEMORY_ADOPTED && contains(memory->asked, memory->asked_size, address, 1))
+		if (address - memory->address < memory->size)
 			break;
 	if (memory)
 		*ret = *memory;
@@ -95,81 +75,90 @@ bool memory_is_device(uint64_t address)
 	return lane_ask(l, &data, &size) == CUDA_SUCCESS && size == sizeof(uint64_t) && *(const uint64_t *)data;
 }
 
-/* WIRE_PIN, WIRE_UNPIN: the grant, the range in it, the flags of cuMemHostRegister(). */
+/* WIRE_PIN, WIRE_UNPIN: the buffer, the flags of cuMemHostRegister(). */
 static CUresult pin(struct memory *memory, unsigned command)
 {
-	const uint64_t words[] = { memory->grant, memory->asked - memory->address, memory->asked_size,
-				   memory->flags };
+	const uint64_t flags = memory->flags;
+	struct wire_buffer buffer;
 	struct guest_lane *l;
 	const uint8_t *data;
+	uint8_t *body;
 	size_t size;
-	void *body;
 	CUresult r;
 
-	r = call_begin(command, sizeof(words), &l, &body);
+	if (!shared_buffer(memory->address, memory->size, &buffer))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = call_begin(command, sizeof(buffer) + sizeof(flags), &l, (void **)&body);
 	if (r != CUDA_SUCCESS)
 		return r;
-	memcpy(body, words, sizeof(words));
+	memcpy(body, &buffer, sizeof(buffer));
+	memcpy(body + sizeof(buffer), &flags, sizeof(flags));
 	r = call_ask(l, &data, &size);
 	if (r == CUDA_SUCCESS && size == sizeof(memory->device))
 		memcpy(&memory->device, data, sizeof(memory->device));
 	return r;
 }
 
-static struct memory *memory_new(enum memory_kind kind, uint64_t asked, uint64_t asked_size, unsigned flags)
-{
-	struct memory *memory = calloc(1, sizeof(*memory));
-
-	if (!memory)
-		return NULL;
-	memory->kind = kind;
-	memory->asked = asked;
-	memory->asked_size = asked_size;
-	memory->flags = flags;
-	memory->address = asked & ~(PAGE - 1);
-	memory->size = ((asked + asked_size + PAGE - 1) & ~(PAGE - 1)) - memory->address;
-	return memory;
-}
-
-static CUresult grant_result(int error)
+static CUresult share_result(int error)
 {
 	switch (error) {
+	case 0:
+		return CUDA_SUCCESS;
 	case -ENODEV:
 		return session_lose();
-	case -EEXIST:
-		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	case -EFAULT:
+		return CUDA_ERROR_INVALID_VALUE;
 	default:
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+}
+
+static struct memory *memory_new(enum memory_kind kind, uint64_t address, uint64_t size, unsigned flags)
+{
+	struct memory *memory = calloc(1, sizeof(*memory));
+
+	if (memory)
+		*memory = (struct memory){ .kind = kind, .address = address, .size = size, .flags = flags };
+	return memory;
+}
+
+/* Shares it and lets devices reach it; on failure nothing of it is left. */
+static CUresult memory_begin(struct memory *memory, bool keep)
+{
+	CUresult r = share_result(shared_take(memory->address, memory->size, keep));
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = pin(memory, WIRE_PIN);
+	if (r == CUDA_SUCCESS && memory->kind != MEMORY_REGISTERED && memory->device != memory->address) {
+		pin(memory, WIRE_UNPIN);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (r != CUDA_SUCCESS)
+		shared_put(memory->address, memory->size);
+	return r;
 }
 
 /* Fresh pages at an address that the kernel chooses. */
 static CUresult allocate(enum memory_kind kind, size_t size, unsigned flags, uint64_t *ret)
 {
 	struct memory *memory;
-	CUresult result;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	void *at;
-	int r;
 
 	at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (at == MAP_FAILED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return r;
 	memory = memory_new(kind, POINTER(at), size, flags);
-	r = memory ? session_grant(at, memory->size, /* keep= */ false, &memory->grant) : -ENOMEM;
-	result = r < 0 ? grant_result(r) : pin(memory, WIRE_PIN);
-	if (result == CUDA_SUCCESS && memory->device != memory->asked) {
-		pin(memory, WIRE_UNPIN);
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (result != CUDA_SUCCESS) {
-		if (r == 0)
-			session_revoke(memory->grant);
+	if (memory)
+		r = memory_begin(memory, /* keep= */ false);
+	if (r != CUDA_SUCCESS) {
 		munmap(at, size);
 		free(memory);
-		return result;
+		return r;
 	}
 	memory_enter(memory);
-	*ret = memory->asked;
+	*ret = memory->address;
 	return CUDA_SUCCESS;
 }
 
@@ -178,7 +167,7 @@ static CUresult release(struct memory *memory)
 	CUresult r = pin(memory, WIRE_UNPIN);
 
 	if (r != DEVICE_LOST)
-		session_revoke(memory->grant);
+		shared_put(memory->address, memory->size);
 	if (memory->kind != MEMORY_REGISTERED)
 		munmap((void *)memory->address, memory->size);
 	free(memory);
@@ -252,33 +241,17 @@ CALL(cuMemFree_v2, CUdeviceptr ptr)
 	return r == CUDA_ERROR_NOT_FOUND ? CALL_WORDS(CALL_ID_cuMemFree_v2, ptr) : r;
 }
 
-/* Is any of these pages shared already? */
-static bool overlaps(const struct memory *new)
+/* Is any of it registered or allocated already? */
+static bool overlaps(uint64_t address, uint64_t size)
 {
 	struct memory *memory;
 
 	pthread_mutex_lock(&lock);
 	for (memory = all; memory; memory = memory->next)
-		if (new->address < memory->address + memory->size && memory->address < new->address + new->size)
+		if (address < memory->address + memory->size && memory->address < address + size)
 			break;
 	pthread_mutex_unlock(&lock);
 	return memory;
-}
-
-/* Makes pages that are the program's own a grant; they keep what is in them. */
-static CUresult share(struct memory *memory)
-{
-	unsigned char there;
-	uint64_t at;
-	int r;
-
-	for (at = memory->address; at < memory->address + memory->size; at += PAGE)
-		if (mincore((void *)at, PAGE, &there) < 0)
-			return CUDA_ERROR_INVALID_VALUE;
-	if (overlaps(memory))
-		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	r = session_grant((void *)memory->address, memory->size, /* keep= */ true, &memory->grant);
-	return r < 0 ? grant_result(r) : CUDA_SUCCESS;
 }
 
 CALL(cuMemHostRegister_v2, void *p, size_t size, unsigned flags)
@@ -291,15 +264,12 @@ CALL(cuMemHostRegister_v2, void *p, size_t size, unsigned flags)
 		return r;
 	if (!p || size == 0 || flags & ~HOST_REGISTER_FLAGS || __builtin_add_overflow(POINTER(p), size, &end))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (overlaps(POINTER(p), size))
+		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	memory = memory_new(MEMORY_REGISTERED, POINTER(p), size, flags);
 	if (!memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = share(memory);
-	if (r == CUDA_SUCCESS) {
-		r = pin(memory, WIRE_PIN);
-		if (r != CUDA_SUCCESS)
-			session_revoke(memory->grant);
-	}
+	r = memory_begin(memory, /* keep= */ true);
 	if (r == CUDA_SUCCESS)
 		memory_enter(memory);
 	else
@@ -334,7 +304,7 @@ CALL(cuMemHostGetDevicePointer_v2, CUdeviceptr *ret, void *p, unsigned flags)
 		return r;
 	if (!ret || flags || !memory_find(POINTER(p), &memory) || memory.kind == MEMORY_MANAGED)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret = memory.device + (POINTER(p) - memory.asked);
+	*ret = memory.device + (POINTER(p) - memory.address);
 	return CUDA_SUCCESS;
 }
 
@@ -359,19 +329,9 @@ CALL(cuMemHostGetFlags, unsigned *ret, void *p)
 
 CUresult memory_adopt(const void *at, uint64_t size)
 {
-	struct memory *memory;
 	struct wire_buffer buffer;
-	CUresult r;
 
-	if (size == 0 || memory_buffer(at, size, &buffer))
+	if (size == 0 || shared_buffer(POINTER(at), size, &buffer))
 		return CUDA_SUCCESS;
-	memory = memory_new(MEMORY_ADOPTED, POINTER(at), size, /* flags= */ 0);
-	if (!memory)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = share(memory);
-	if (r == CUDA_SUCCESS)
-		memory_enter(memory);
-	else
-		free(memory);
-	return r;
+	return share_result(shared_take(POINTER(at), size, /* keep= */ true));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that the host shares: allocated, registered, managed, or shared because a graph names it. */
+/* Host memory that devices reach: allocated, registered, managed. */
 #ifndef FORWARD_GUEST_MEMORY_H
 #define FORWARD_GUEST_MEMORY_H
 
@@ -9,32 +9,20 @@ enum memory_kind {
 	MEMORY_ALLOCATED,
 	MEMORY_REGISTERED,
 	MEMORY_MANAGED,
-	/* Pages that a graph's node reads or writes; the driver does not know of them. */
-	MEMORY_ADOPTED,
 };
 
 /**
- * struct memory - a grant and what it is for
- * @address:	of the first page
- * @size:	bytes of whole pages
- * @asked:	where the program's own range begins, and
- * @asked_size:	how long it is
- * @device:	the address by which devices reach @asked
+ * struct memory - a range of the program's and what it is for
+ * @device:	the address by which devices reach it
  */
 struct memory {
 	struct memory *next;
 	uint64_t address;
 	uint64_t size;
-	uint64_t asked;
-	uint64_t asked_size;
 	uint64_t device;
-	uint32_t grant;
 	enum memory_kind kind;
 	unsigned flags;
 };
-
-/** memory_buffer() - how a command names host memory. Return: is all of it in one grant? */
-bool memory_buffer(const void *at, uint64_t size, struct wire_buffer *ret);
 
 /**
  * memory_find() - the memory around an address that devices reach
@@ -44,7 +32,7 @@ bool memory_buffer(const void *at, uint64_t size, struct wire_buffer *ret);
  */
 bool memory_find(uint64_t address, struct memory *ret);
 
-/** memory_adopt() - share the pages of a range for good, so that what runs later reaches them */
+/** memory_adopt() - share the pages of a range for good, so that what runs later reaches them; devices do not */
 CUresult memory_adopt(const void *at, uint64_t size);
 
 /** memory_free_managed() - if it is managed memory. Return: CUDA_ERROR_NOT_FOUND if it is not */

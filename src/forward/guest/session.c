@@ -2,6 +2,7 @@
 #include "forward/guest/session.h"
 
 #include "base/base.h"
+#include "forward/guest/callback.h"
 #include "forward/guest/lane-wait.h"
 #include "forward/guest/log.h"
 
@@ -103,6 +104,8 @@ CUresult session_open(void)
 
 CUresult session_check(void)
 {
+	if (callback_is_running())
+		return CUDA_ERROR_NOT_PERMITTED;
 	switch (atomic_load_explicit(&phase, memory_order_acquire)) {
 	case PHASE_READY:
 		return CUDA_SUCCESS;
@@ -286,11 +289,11 @@ void lane_post(struct guest_lane *l)
 	send_record(l, 0, atomic_fetch_add(&n_posted, 1));
 }
 
-CUresult lane_ask(struct guest_lane *l, const uint8_t **ret_data, size_t *ret_size)
+static CUresult ask(struct guest_lane *l, uint64_t ticket, const uint8_t **ret_data, size_t *ret_size)
 {
 	CUresult r;
 
-	send_record(l, WIRE_F_REPLY, atomic_load(&n_posted));
+	send_record(l, WIRE_F_REPLY, ticket);
 	r = wait_for(l, &l->lane->host.replied, l->n_sent);
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -306,6 +309,16 @@ CUresult lane_ask(struct guest_lane *l, const uint8_t **ret_data, size_t *ret_si
 		*ret_size = l->reply->size;
 	}
 	return l->reply->result;
+}
+
+CUresult lane_ask(struct guest_lane *l, const uint8_t **ret_data, size_t *ret_size)
+{
+	return ask(l, atomic_load(&n_posted), ret_data, ret_size);
+}
+
+CUresult lane_ask_at_once(struct guest_lane *l)
+{
+	return ask(l, /* ticket= */ 0, NULL, NULL);
 }
 
 CUresult lane_wait_executed(struct guest_lane *l, uint64_t number)

@@ -80,6 +80,9 @@ void lane_post(struct guest_lane *l);
  */
 CUresult lane_ask(struct guest_lane *l, const uint8_t **ret_data, size_t *ret_size);
 
+/** lane_ask_at_once() - the same whatever was posted before; the answer brings nothing */
+CUresult lane_ask_at_once(struct guest_lane *l);
+
 /** lane_wait_executed() - wait until the record of that number is executed. Return: CUDA_SUCCESS, DEVICE_LOST. */
 CUresult lane_wait_executed(struct guest_lane *l, uint64_t number);
 

@@ -20,8 +20,8 @@
  */
 int driver_open(const char *library, const char **ret_error, CUresult *ret_result);
 
-/** driver_has() - does this driver export the call? */
-int driver_has(enum call_id id);
+/** driver_entry() - the call itself, NULL where this driver does not export it */
+void *driver_entry(enum call_id id);
 
 /** driver_call() - make a call; CUDA_ERROR_NOT_SUPPORTED where this driver does not export it */
 CUresult driver_call(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]);

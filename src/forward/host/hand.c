@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which function executes a command that the table does not describe. */
+#include "base/base.h"
+#include "forward/host/callback.h"
 #include "forward/host/code.h"
 #include "forward/host/command.h"
+#include "forward/host/copy.h"
 #include "forward/host/driver.h"
+#include "forward/host/graph.h"
+#include "forward/host/handle.h"
+#include "forward/host/ipc.h"
 #include "forward/host/launch.h"
 #include "forward/host/memory.h"
 
@@ -19,20 +25,69 @@ static CUresult classify(struct command *command)
 	return CUDA_SUCCESS;
 }
 
+/* cuPointerGetAttribute: 16 bytes hold every attribute's value. Objects get their names. */
+static CUresult pointer_attribute(struct command *command)
+{
+	struct reader reader = command_reader(command);
+	uint64_t attribute = reader_word(&reader), address = reader_word(&reader);
+	uint64_t *value = reply_bytes(command, 2 * sizeof(*value));
+	CUresult r;
+
+	if (reader.failed || !value)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = DRIVER(cuPointerGetAttribute, POINTER(value), attribute, address);
+	if (r == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+		*value = handle_put(HANDLE_CONTEXT, *value);
+	else if (r == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE)
+		*value = handle_put(HANDLE_POOL, *value);
+	return r;
+}
+
+typedef CUresult (*execute_fn)(struct command *command);
+
+static const execute_fn own[] = {
+	[WIRE_CLASSIFY - WIRE_PAD] = classify,
+	[WIRE_PARAMETERS - WIRE_PAD] = launch_parameters,
+	[WIRE_PIN - WIRE_PAD] = pin_execute,
+	[WIRE_UNPIN - WIRE_PAD] = pin_execute,
+	[WIRE_CALLBACK_DONE - WIRE_PAD] = callback_done,
+};
+
+static const execute_fn by_call[CALL_N] = {
+	[CALL_ID_cuLaunchKernel] = launch_kernel,
+	[CALL_ID_cuLaunchKernel_ptsz] = launch_kernel,
+	[CALL_ID_cuLaunchHostFunc] = callback_launch,
+	[CALL_ID_cuLaunchHostFunc_ptsz] = callback_launch,
+	[CALL_ID_cuStreamAddCallback] = callback_launch,
+	[CALL_ID_cuStreamAddCallback_ptsz] = callback_launch,
+	[CALL_ID_cuModuleLoadDataEx] = code_load_module,
+	[CALL_ID_cuLibraryLoadData] = code_load_library,
+	[CALL_ID_cuPointerGetAttribute] = pointer_attribute,
+	[CALL_ID_cuMemcpy3D_v2] = copy_execute,
+	[CALL_ID_cuMemcpy3D_v2_ptds] = copy_execute,
+	[CALL_ID_cuMemcpy3DAsync_v2] = copy_execute,
+	[CALL_ID_cuMemcpy3DAsync_v2_ptsz] = copy_execute,
+	[CALL_ID_cuIpcGetMemHandle] = ipc_execute,
+	[CALL_ID_cuIpcOpenMemHandle] = ipc_execute,
+	[CALL_ID_cuIpcOpenMemHandle_v2] = ipc_execute,
+	[CALL_ID_cuIpcGetEventHandle] = ipc_execute,
+	[CALL_ID_cuIpcOpenEventHandle] = ipc_execute,
+	[CALL_ID_cuGraphAddKernelNode_v2] = graph_add_kernel,
+	[CALL_ID_cuGraphExecKernelNodeSetParams_v2] = graph_set_kernel,
+	[CALL_ID_cuGraphAddMemcpyNode] = graph_add_copy,
+	[CALL_ID_cuGraphAddMemsetNode] = graph_add_fill,
+	[CALL_ID_cuGraphAddMemAllocNode] = graph_add_alloc,
+	[CALL_ID_cuGraphAddHostNode] = graph_add_host,
+	[CALL_ID_cuGraphExecUpdate_v2] = graph_update,
+};
+
 CUresult hand_execute(struct command *command)
 {
-	switch (command->call) {
-	case WIRE_CLASSIFY:
-		return classify(command);
-	case WIRE_PARAMETERS:
-		return launch_parameters(command);
-	case CALL_ID_cuLaunchKernel:
-		return launch_kernel(command);
-	case CALL_ID_cuModuleLoadDataEx:
-		return code_load_module(command);
-	case CALL_ID_cuLibraryLoadData:
-		return code_load_library(command);
-	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
+	execute_fn execute = NULL;
+
+	if (command->call < CALL_N)
+		execute = by_call[command->call];
+	else if (command->call >= WIRE_PAD && command->call - WIRE_PAD < ARRAY_SIZE(own))
+		execute = own[command->call - WIRE_PAD];
+	return execute ? execute(command) : CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -104,58 +104,68 @@ static bool attributes_take(struct reader *reader, uint32_t n, CUlaunchAttribute
 	return true;
 }
 
-static CUresult launch_ex(const struct wire_launch *launch, uint64_t function, uint64_t stream,
-			  CUlaunchAttribute *attributes, void **extra)
+static CUresult launch_ex(const struct launch_taken *launch, CUlaunchAttribute *attributes, void **extra)
 {
+	const struct wire_launch *head = launch->head;
 	CUlaunchConfig config = {
-		.gridDimX = launch->grid[0],
-		.gridDimY = launch->grid[1],
-		.gridDimZ = launch->grid[2],
-		.blockDimX = launch->block[0],
-		.blockDimY = launch->block[1],
-		.blockDimZ = launch->block[2],
-		.sharedMemBytes = launch->shared_size,
-		.hStream = (CUstream)stream,
+		.gridDimX = head->grid[0],
+		.gridDimY = head->grid[1],
+		.gridDimZ = head->grid[2],
+		.blockDimX = head->block[0],
+		.blockDimY = head->block[1],
+		.blockDimZ = head->block[2],
+		.sharedMemBytes = head->shared_size,
+		.hStream = (CUstream)launch->stream,
 		.attrs = attributes,
-		.numAttrs = launch->n_attributes,
+		.numAttrs = head->n_attributes,
 	};
 
-	return DRIVER(cuLaunchKernelEx, POINTER(&config), function, 0, POINTER(extra));
+	return DRIVER(cuLaunchKernelEx, POINTER(&config), launch->function, 0, POINTER(extra));
 }
 
-static CUresult launch_plain(const struct wire_launch *launch, uint64_t function, uint64_t stream, void **extra)
+static CUresult launch_plain(const struct launch_taken *launch, void **extra)
 {
-	return DRIVER(cuLaunchKernel, function, launch->grid[0], launch->grid[1], launch->grid[2],
-		      launch->block[0], launch->block[1], launch->block[2], launch->shared_size, stream, 0,
+	const struct wire_launch *head = launch->head;
+
+	return DRIVER(cuLaunchKernel, launch->function, head->grid[0], head->grid[1], head->grid[2],
+		      head->block[0], head->block[1], head->block[2], head->shared_size, launch->stream, 0,
 		      POINTER(extra));
+}
+
+CUresult launch_take(struct reader *reader, struct launch_taken *ret)
+{
+	const struct wire_launch *head = reader_bytes(reader, sizeof(*head));
+
+	if (!head || head->n_attributes > WIRE_MAX_ATTRIBUTES)
+		return CUDA_ERROR_INVALID_VALUE;
+	ret->head = head;
+	ret->parameters = reader_bytes(reader, head->parameters_size);
+	if (!ret->parameters)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!head->function || handle_get(HANDLE_FUNCTION, head->function, &ret->function) < 0 ||
+	    handle_get(HANDLE_STREAM, head->stream, &ret->stream) < 0)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return layout_check(head->function, ret->function, head->parameters_size);
 }
 
 CUresult launch_kernel(struct command *command)
 {
 	struct reader reader = command_reader(command);
-	const struct wire_launch *launch = reader_bytes(&reader, sizeof(*launch));
 	CUlaunchAttribute attributes[WIRE_MAX_ATTRIBUTES];
-	const void *parameters;
-	uint64_t function, stream;
+	struct launch_taken launch;
 	size_t size;
 	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, NULL, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
 			  CU_LAUNCH_PARAM_END };
 	CUresult r;
 
-	if (!launch || launch->n_attributes > WIRE_MAX_ATTRIBUTES)
-		return CUDA_ERROR_INVALID_VALUE;
-	size = launch->parameters_size;
-	parameters = reader_bytes(&reader, size);
-	if (!parameters || !launch->function ||
-	    handle_get(HANDLE_FUNCTION, launch->function, &function) < 0 ||
-	    handle_get(HANDLE_STREAM, launch->stream, &stream) < 0 ||
-	    !attributes_take(&reader, launch->n_attributes, attributes))
-		return CUDA_ERROR_INVALID_HANDLE;
-	r = layout_check(launch->function, function, launch->parameters_size);
+	r = launch_take(&reader, &launch);
 	if (r != CUDA_SUCCESS)
 		return r;
-	extra[1] = (void *)parameters;
-	if (launch->n_attributes)
-		return launch_ex(launch, function, stream, attributes, size ? extra : NULL);
-	return launch_plain(launch, function, stream, size ? extra : NULL);
+	if (!attributes_take(&reader, launch.head->n_attributes, attributes))
+		return CUDA_ERROR_INVALID_HANDLE;
+	size = launch.head->parameters_size;
+	extra[1] = (void *)launch.parameters;
+	if (launch.head->n_attributes)
+		return launch_ex(&launch, attributes, size ? extra : NULL);
+	return launch_plain(&launch, size ? extra : NULL);
 }

@@ -5,6 +5,20 @@
 
 #include "forward/host/command.h"
 
+/**
+ * struct launch_taken - a launch of the guest, looked through
+ * @function, @stream: objects
+ */
+struct launch_taken {
+	const struct wire_launch *head;
+	const void *parameters;
+	uint64_t function;
+	uint64_t stream;
+};
+
+/** launch_take() - its head and parameters; what is wrong with them is the result */
+CUresult launch_take(struct reader *reader, struct launch_taken *ret);
+
 CUresult launch_kernel(struct command *command);
 
 /** launch_parameters() - WIRE_PARAMETERS: the layout, CUDA_ERROR_NOT_SUPPORTED where nothing tells it */

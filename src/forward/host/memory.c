@@ -11,6 +11,7 @@
 struct grant {
 	uint8_t *at;
 	uint64_t size;
+	uint64_t address; /* the guest's */
 };
 
 struct range {
@@ -73,7 +74,7 @@ int grant_add(uint32_t id, int fd, uint64_t address, uint64_t size, const struct
 	if (r == 0 && grants[id].at)
 		r = -EEXIST;
 	if (r == 0)
-		grants[id] = (struct grant){ at, size };
+		grants[id] = (struct grant){ at, size, address };
 	pthread_rwlock_unlock(&grants_lock);
 	if (r < 0)
 		munmap(at, size);
@@ -88,7 +89,7 @@ int grant_remove(uint32_t id)
 		return -ENOENT;
 	pthread_rwlock_wrlock(&grants_lock);
 	grant = grants[id];
-	grants[id] = (struct grant){ NULL, 0 };
+	grants[id] = (struct grant){ NULL };
 	pthread_rwlock_unlock(&grants_lock);
 	if (!grant.at)
 		return -ENOENT;
@@ -96,34 +97,57 @@ int grant_remove(uint32_t id)
 	return 0;
 }
 
-void *grant_find(const struct wire_buffer *buffer)
+/* The grant that has an address of the guest's at that address here. */
+static const struct grant *grant_around(uint64_t address)
 {
-	void *at = NULL;
+	size_t i;
+
+	for (i = 1; i < WIRE_MAX_GRANTS; i++)
+		if (grants[i].at && (uint64_t)(uintptr_t)grants[i].at == grants[i].address &&
+		    address - grants[i].address < grants[i].size)
+			return &grants[i];
+	return NULL;
+}
+
+static void *find_by_address(uint64_t address, uint64_t size)
+{
+	const struct grant *grant;
+	uint64_t at = address, end;
+
+	if (size == 0 || __builtin_add_overflow(address, size, &end))
+		return NULL;
+	while (at < end) {
+		grant = grant_around(at);
+		if (!grant)
+			return NULL;
+		at = grant->address + grant->size;
+	}
+	return (void *)(uintptr_t)address;
+}
+
+static void *find_in_grant(const struct wire_buffer *buffer)
+{
+	const struct grant *grant;
 
 	if (buffer->grant >= WIRE_MAX_GRANTS)
 		return NULL;
-	pthread_rwlock_rdlock(&grants_lock);
-	if (grants[buffer->grant].at && buffer->size <= grants[buffer->grant].size &&
-	    buffer->offset <= grants[buffer->grant].size - buffer->size)
-		at = grants[buffer->grant].at + buffer->offset;
-	pthread_rwlock_unlock(&grants_lock);
-	return at;
+	grant = &grants[buffer->grant];
+	if (!grant->at || buffer->size > grant->size || buffer->offset > grant->size - buffer->size)
+		return NULL;
+	return grant->at + buffer->offset;
 }
 
-int grant_whole(uint32_t id, void **ret_at, uint64_t *ret_size)
+void *grant_find(const struct wire_buffer *buffer)
 {
-	int r = -ENOENT;
+	void *at;
 
-	if (id >= WIRE_MAX_GRANTS)
-		return -ENOENT;
 	pthread_rwlock_rdlock(&grants_lock);
-	if (grants[id].at) {
-		*ret_at = grants[id].at;
-		*ret_size = grants[id].size;
-		r = 0;
-	}
+	if (buffer->grant == WIRE_BY_ADDRESS)
+		at = find_by_address(buffer->offset, buffer->size);
+	else
+		at = find_in_grant(buffer);
 	pthread_rwlock_unlock(&grants_lock);
-	return r;
+	return at;
 }
 
 /* The driver's own allocation around an address. A mapping of several is asked about piece by piece. */

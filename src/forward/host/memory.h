@@ -28,9 +28,6 @@ int grant_remove(uint32_t id);
 /** grant_find() - where a part of a grant is here; NULL where it is not inside */
 void *grant_find(const struct wire_buffer *buffer);
 
-/** grant_whole() - a grant's beginning and size. Return: 0, -ENOENT. */
-int grant_whole(uint32_t id, void **ret_at, uint64_t *ret_size);
-
 /**
  * range_ok() - are these addresses the session's device memory?
  *

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/log.h"
+#include "forward/host/token.h"
 #include "forward/wire.h"
 
 #include <errno.h>
@@ -271,6 +272,11 @@ int session_answer(struct session *session, struct socket_message *message)
 	int error = message->message.error;
 
 	socket_message_done(message);
+	if (message->message.type == WIRE_IPC_PUT || message->message.type == WIRE_IPC_GET) {
+		token_serve(&message->message);
+		message->message.n_pieces = 0;
+		return socket_send(session->worker, &message->message, NULL, NULL, 0);
+	}
 	if (!session->pending.type)
 		return -EPROTO;
 	if (message->message.type == WIRE_HELLO && session->state == SESSION_STARTING) {

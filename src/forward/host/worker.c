@@ -9,8 +9,10 @@
  */
 #include "base/base.h"
 #include "base/log.h"
+#include "forward/host/callback.h"
 #include "forward/host/driver.h"
 #include "forward/host/handle.h"
+#include "forward/host/ipc.h"
 #include "forward/host/lane.h"
 #include "forward/host/memory.h"
 #include "forward/socket.h"
@@ -36,6 +38,7 @@ static int begin(struct socket_message *m)
 	if (at == MAP_FAILED)
 		return -errno;
 	session = at;
+	callback_init(session, TAKE_FD(m->fds[2]));
 	return grant_add(/* id= */ 0, m->fds[1], m->message.address, WIRE_HEAP_SIZE, NULL, 0);
 }
 
@@ -81,6 +84,11 @@ static int serve(void)
 		r = socket_receive(BROKER, &m);
 		if (r < 0)
 			return r == -EPIPE ? 0 : r;
+		if (m.message.type == WIRE_IPC_PUT || m.message.type == WIRE_IPC_GET) {
+			socket_message_done(&m);
+			ipc_answered(&m.message);
+			continue;
+		}
 		m.message.error = obey(&m);
 		m.message.n_pieces = 0;
 		socket_message_done(&m);
