@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "softgpu/cuda/test-memory.h"
+#include "softgpu/cuda/memory/test-memory.h"
 
 /* Sends bytes, and a descriptor unless it is -1. */
 static inline void test_send(int socket, const void *data, size_t n, int fd)
