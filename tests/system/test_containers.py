@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from conftest import COTENANT, GIB, MIB, OUT_OF_MEMORY, ROOT, TENANT, eventually
+from conftest import ALICE, COTENANT, MIB, OUT_OF_MEMORY, ROOT, TENANT, eventually
 
 ID = "0123456789abcdef" * 4
 # The runtime of a hybrid host's crun must not see the second hierarchy.
@@ -47,14 +47,14 @@ class Box:
     def hook(self):
         return {"path": str(COTENANT), "args": ["cotenant", "oci-hook", "--socket", str(self.host.dir / "socket")]}
 
-    def bundle(self, annotations):
+    def bundle(self, annotations, user=0):
         """A bundle for runc and crun."""
         mounts = [{"destination": "/proc", "type": "proc", "source": "proc"}]
         mounts += [{"destination": to, "type": "bind", "source": source, "options": ["rbind", "ro"]}
                    for source, to in self.shared]
         mounts += [{"destination": self.state[1], "type": "bind", "source": self.state[0], "options": ["rbind", "rw"]}]
         config = {"ociVersion": "1.0.2", "root": {"path": str(self.root)}, "mounts": mounts,
-                  "process": {"args": [str(TENANT), "0"], "cwd": "/", "user": {"uid": 0, "gid": 0},
+                  "process": {"args": [str(TENANT), "0"], "cwd": "/", "user": {"uid": user, "gid": user},
                               "env": [f"{name}={value}" for name, value in self.env.items()]},
                   "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}]},
                   "annotations": annotations, "hooks": {"createRuntime": [self.hook()]}}
@@ -112,6 +112,24 @@ def test_what_cannot_be_had_is_not_started(box, annotations, word):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0 and not done.stdout and word in done.stderr
     assert not box.host.json("list")["tenants"]
+
+
+def test_of_a_user_a_container_is_suspended_as_a_whole(box):
+    need("runc")
+    host = box.host
+    runtime = ["runc", "--root", box.folder / "runtime"]
+    host.cotenant("set", "--user", ALICE, "memory.low=512M", "memory.policy=suspend", "memory.grace=0")
+    tenant = host.add([*runtime, "run", "--bundle", box.bundle({}, ALICE), ID]).started()
+    assert tenant.alloc(1536 * MIB) > 0
+    eventually(lambda: host.events("suspended", str(ALICE)), "it is suspended", 20)
+    tenant.send("check")
+    freezer = pathlib.Path(f"/sys/fs/cgroup/freezer/{ID}/freezer.state")
+    if freezer.exists():
+        eventually(lambda: freezer.read_text() == "FROZEN\n", "its v1 freezer stops it")
+    assert not tenant.has_answered(0.5)
+    host.cotenant("set", "--user", ALICE, "memory.low=2G")
+    assert tenant.answer() == ["right"]
+    assert tenant.end() == 0
 
 
 def podman(folder, *words, etc=None):
