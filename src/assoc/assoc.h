@@ -85,6 +85,13 @@ struct assoc_process {
  */
 int assoc_of_pid(int proc_fd, pid_t pid, struct assoc_process *ret);
 
+/**
+ * assoc_descends() - is a process another one, or was it started by it or by who it started?
+ *
+ * Asks of each parent in turn; whose parent has died descends from nobody of ours.
+ */
+bool assoc_descends(int proc_fd, pid_t pid, pid_t of);
+
 const char *assoc_runtime_name(enum assoc_runtime runtime);
 
 void assoc_place_done(struct assoc_place *place);

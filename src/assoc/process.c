@@ -85,6 +85,33 @@ int assoc_of_pid(int proc_fd, pid_t pid, struct assoc_process *ret)
 	return 0;
 }
 
+/* More generations than any shell's; a number that is used again makes no endless walk. */
+#define MAX_GENERATIONS 64
+
+static pid_t parent_of(int proc_fd, pid_t pid)
+{
+	_cleanup_free_ char *stat = NULL;
+	const char *close;
+	int parent;
+
+	if (read_file(proc_fd, pid, "stat", &stat, NULL) != 0)
+		return 0;
+	close = strrchr(stat, ')');
+	return close && sscanf(close, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+bool assoc_descends(int proc_fd, pid_t pid, pid_t of)
+{
+	int i;
+
+	for (i = 0; i < MAX_GENERATIONS && pid > 1; i++) {
+		if (pid == of)
+			return true;
+		pid = parent_of(proc_fd, pid);
+	}
+	return false;
+}
+
 void assoc_process_done(struct assoc_process *process)
 {
 	assoc_place_done(&process->place);

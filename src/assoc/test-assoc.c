@@ -148,6 +148,10 @@ static void test_process(void)
 	check(assoc_of_pid(fd, 42, &p) == ASSOC_E_GONE, "process: there is none");
 	write_at(proc, "cgroup", "rubbish");
 	check(assoc_of_pid(fd, 41, &p) == -EBADMSG, "process: rubbish is a fault");
+	check(assoc_descends(real, getpid(), getppid()) &&
+		      assoc_descends(real, getpid(), getpid()) &&
+		      !assoc_descends(real, getppid(), getpid()),
+	      "process: who started whom");
 	check(assoc_of_pid(real, getpid(), &p) == 0 && p.pid == getpid() && p.uid == getuid(),
 	      "process: this one");
 	assoc_process_done(&p);

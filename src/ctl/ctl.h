@@ -148,6 +148,7 @@ int verb_show(const struct ctl *ctl);
 int verb_adopt(const struct ctl *ctl);
 int verb_release(const struct ctl *ctl);
 int verb_ps(const struct ctl *ctl);
+int verb_history(const struct ctl *ctl);
 int verb_incidents(const struct ctl *ctl);
 int verb_events(const struct ctl *ctl);
 int verb_explain(const struct ctl *ctl);

@@ -15,6 +15,7 @@ static const verb_fn verb_fns[N_VERBS] = {
 	[VERB_SET] = verb_set,
 	[VERB_LIST] = verb_list,
 	[VERB_PS] = verb_ps,
+	[VERB_HISTORY] = verb_history,
 	[VERB_INCIDENTS] = verb_incidents,
 	[VERB_SHOW] = verb_show,
 	[VERB_ADOPT] = verb_adopt,

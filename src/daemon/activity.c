@@ -6,7 +6,7 @@
  * process with less than one per cent of a period does not show, and the books, in
  * which each change of a process' memory does.
  */
-#include "daemon/daemon.h"
+#include "daemon/overuse.h"
 
 #include <errno.h>
 
@@ -131,6 +131,7 @@ static void read_samples(struct daemon *d, struct activity *a, unsigned device)
 		return;
 	for (i = 0; i < n; i++) {
 		a->since_us[device] = MAX(a->since_us[device], samples[i].time_us);
+		overuse_saw_work(d->overuse, samples[i].pid, device, samples[i].percent);
 		seen = samples[i].percent > 0 ? seen_find(a, samples[i].pid) : NULL;
 		if (seen)
 			mark(d, &seen->chain, device, samples[i].time_us);

@@ -137,6 +137,7 @@ int method_run_gate(struct daemon *d, const struct request *q, json_t **ret);
 int method_run_end(struct daemon *d, const struct request *q, json_t **ret);
 int method_incidents_list(struct daemon *d, const struct request *q, json_t **ret);
 int method_incidents_show(struct daemon *d, const struct request *q, json_t **ret);
+int method_history_show(struct daemon *d, const struct request *q, json_t **ret);
 int method_processes_list(struct daemon *d, const struct request *q, json_t **ret);
 int method_events_explain(struct daemon *d, const struct request *q, json_t **ret);
 

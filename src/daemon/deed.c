@@ -23,17 +23,6 @@ static const char *container_freezer(const struct resident *p)
 	return *p->who.place.container ? p->who.place.freezer : NULL;
 }
 
-static bool is_of(const struct resident *p, uint32_t tenant)
-{
-	unsigned i;
-
-	for (i = 0; i < p->n_tenants; i++) {
-		if (p->tenants[i] == tenant)
-			return true;
-	}
-	return false;
-}
-
 /*
  * All of a cgroup is its tenant's. Of a user or a process tree it is those who have
  * memory of a device: a user's shell does him no harm.
@@ -51,7 +40,8 @@ static int find_target(struct overuse *o, const struct tenant *t, struct target 
 		r = target_add(ret, match->pid, match->start_time, NULL, NULL);
 	for (i = 0; i < o->residents.n && r == 0; i++) {
 		p = o->residents.items[i];
-		if (is_of(p, t->id) && !(match->kind == SELECT_PID && p->who.pid == match->pid))
+		if (resident_is_of(p, t->id) &&
+		    !(match->kind == SELECT_PID && p->who.pid == match->pid))
 			r = target_add(ret, p->who.pid, p->who.start_time, p->who.place.cgroup,
 				       container_freezer(p));
 	}
@@ -76,7 +66,7 @@ static void finish(struct overuse *o, struct deed *deed, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(deed->entry.result, sizeof(deed->entry.result), fmt, ap);
 	va_end(ap);
-	incident_log_put_entry(o->log, &deed->entry);
+	incident_log_put_entry(o->history, &deed->entry);
 }
 
 /* Return: whether its result is known. */
@@ -165,7 +155,7 @@ static void fail(struct overuse *o, struct incident_entry *entry, const char *wh
 {
 	snprintf(entry->result, sizeof(entry->result), "%s: %s", what,
 		 r == -EBUSY ? "the daemon itself is in its cgroup" : strerrordesc_np(-r));
-	incident_log_put_entry(o->log, entry);
+	incident_log_put_entry(o->history, entry);
 }
 
 /* --- the actions --- */
@@ -181,7 +171,7 @@ void deed_suspend(struct overuse *o, struct live_incident *live, const struct te
 	if (deed && deed->record) {
 		free(live->row.frozen);
 		live->row.frozen = strdup(deed->record);
-		incident_log_put(o->log, &live->row);
+		incident_log_put(o->history, &live->row);
 	}
 	if (r < 0) {
 		fail(o, entry, "not stopped", r);
@@ -189,7 +179,7 @@ void deed_suspend(struct overuse *o, struct live_incident *live, const struct te
 			deed_free(deed);
 		return;
 	}
-	incident_log_put_entry(o->log, &deed->entry);
+	incident_log_put_entry(o->history, &deed->entry);
 	deed_add(o, deed);
 }
 
@@ -217,14 +207,14 @@ void deed_let_go(struct overuse *o, struct live_incident *live)
 	target_thaw(live->row.frozen);
 	free(live->row.frozen);
 	live->row.frozen = NULL;
-	incident_log_put(o->log, &live->row);
+	incident_log_put(o->history, &live->row);
 }
 
 void deed_resume(struct overuse *o, struct live_incident *live, struct incident_entry *entry)
 {
 	deed_let_go(o, live);
 	str_copy(entry->result, sizeof(entry->result), "goes on");
-	incident_log_put_entry(o->log, entry);
+	incident_log_put_entry(o->history, entry);
 }
 
 static bool is_being_ended(const struct overuse *o, uint32_t tenant)
@@ -246,7 +236,7 @@ void deed_end(struct overuse *o, struct live_incident *live, const struct tenant
 
 	if (is_being_ended(o, live->tenant)) {
 		str_copy(entry->result, sizeof(entry->result), "is being ended already");
-		incident_log_put_entry(o->log, entry);
+		incident_log_put_entry(o->history, entry);
 		return;
 	}
 	deed = deed_new(live, entry, DEED_TERM);
@@ -258,7 +248,7 @@ void deed_end(struct overuse *o, struct live_incident *live, const struct tenant
 			deed_free(deed);
 		return;
 	}
-	incident_log_put_entry(o->log, &deed->entry);
+	incident_log_put_entry(o->history, &deed->entry);
 	target_signal(&deed->target, SIGTERM);
 	deed_add(o, deed);
 }

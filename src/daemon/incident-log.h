@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Incidents and their entries, kept across restarts: who held more than its request,
+ * Incidents and their entries in the database of history: who held more than its request,
  * what was done, why, and what came of it.
- *
- * A database in the state folder, which `sqlite3` can read. What cannot be written, as on
- * a full disk, stays in memory, is shown all the same, and is written when there is room.
  */
 #ifndef DAEMON_INCIDENT_LOG_H
 #define DAEMON_INCIDENT_LOG_H
 
-#include "base/base.h"
+#include "daemon/history-db.h"
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <sys/types.h>
 
 /**
@@ -52,29 +48,19 @@ struct incident_entry {
 	char result[160];
 };
 
-struct incident_log;
-
-/**
- * incident_log_open() - open or make the database
- * @path:	":memory:" for one that does not last
- *
- * Return: 0, -ENOMEM, or -EIO: the reason was logged at debug.
- */
-int incident_log_open(const char *path, struct incident_log **ret);
-
 /**
  * incident_log_put() - write an incident, new (its id is then 0 and is set) or changed
  *
  * Return: 0, or -EIO where not even memory takes it.
  */
-int incident_log_put(struct incident_log *log, struct incident *incident);
-int incident_log_put_entry(struct incident_log *log, struct incident_entry *entry);
+int incident_log_put(struct history_db *db, struct incident *incident);
+int incident_log_put_entry(struct history_db *db, struct incident_entry *entry);
 
 /**
  * incident_log_each_open() - visit those that no end was written of, as after a crash
  */
 typedef void (*incident_fn)(struct incident *incident, void *userdata);
-int incident_log_each_open(struct incident_log *log, incident_fn fn, void *userdata);
+int incident_log_each_open(struct history_db *db, incident_fn fn, void *userdata);
 
 /**
  * struct incident_filter - which incidents
@@ -90,22 +76,13 @@ struct incident_filter {
 };
 
 /** incident_log_list() - an array of objects, oldest first */
-int incident_log_list(struct incident_log *log, const struct incident_filter *filter, json_t **ret);
+int incident_log_list(struct history_db *db, const struct incident_filter *filter, json_t **ret);
 
 /**
  * incident_log_get() - one with its entries
  *
  * Return: 0, or -ENOENT if there is none that @uid may see.
  */
-int incident_log_get(struct incident_log *log, uint64_t id, uid_t uid, json_t **ret);
-
-/** incident_log_is_spilling() - does something wait in memory for room on the disk? */
-bool incident_log_is_spilling(const struct incident_log *log);
-
-/** incident_log_set_max_pages() - for tests: the disk is full beyond so many pages; 0 for no limit
- */
-void incident_log_set_max_pages(struct incident_log *log, unsigned n);
-
-void incident_log_close(struct incident_log *log);
+int incident_log_get(struct history_db *db, uint64_t id, uid_t uid, json_t **ret);
 
 #endif

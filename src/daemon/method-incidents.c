@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * incidents.* and processes.list: who uses the devices, and who used more than he asked for.
+ * incidents.*, history.show and processes.list: who uses the devices, and who used more than he asked for.
  */
 #include "daemon/overuse.h"
 
@@ -21,7 +21,7 @@ int method_incidents_list(struct daemon *d, const struct request *q, json_t **re
 	};
 	json_t *list;
 
-	if (incident_log_list(d->overuse->log, &filter, &list) < 0)
+	if (incident_log_list(d->overuse->history, &filter, &list) < 0)
 		return api_fail(q->error, API_E_FAULT, "the incidents cannot be read");
 	*ret = json_pack("{s:o}", "incidents", list);
 	return 0;
@@ -31,11 +31,29 @@ int method_incidents_show(struct daemon *d, const struct request *q, json_t **re
 {
 	uint64_t id = api_arg_uint(q->args, "incident", 0);
 
-	if (incident_log_get(d->overuse->log, id, q->peer.uid, ret) == 0)
+	if (incident_log_get(d->overuse->history, id, q->peer.uid, ret) == 0)
 		return 0;
 	api_fail(q->error, API_E_NOT_FOUND, "there is no incident %llu%s", (unsigned long long)id,
 		 q->peer.uid ? " of yours" : "");
 	return api_hint(q->error, "`cotenant incidents` shows them with their numbers");
+}
+
+#define DEFAULT_MINUTES 60
+
+int method_history_show(struct daemon *d, const struct request *q, json_t **ret)
+{
+	const char *name = api_arg_string(q->args, "tenant");
+	const struct tenant *t = tenants_find(&d->tenants, name);
+	uint64_t limit = MIN(api_arg_uint(q->args, "limit", DEFAULT_MINUTES), (uint64_t)MOST);
+	json_t *minutes, *samples;
+
+	if (use_log_minutes(d->overuse->history, name, q->peer.uid, limit, &minutes) < 0)
+		return api_fail(q->error, API_E_FAULT, "the history cannot be read");
+	samples = t && tenant_is_visible(t, q->peer.uid)
+			  ? use_log_recent(&d->overuse->use, t->id, overuse_now_ms())
+			  : json_array();
+	*ret = json_pack("{s:s, s:o, s:o}", "tenant", name, "samples", samples, "minutes", minutes);
+	return 0;
 }
 
 /* --- processes --- */

@@ -29,6 +29,7 @@ static const method_fn handlers[API_N_METHODS] = {
 	[API_EVENTS_EXPLAIN] = method_events_explain,
 	[API_INCIDENTS_LIST] = method_incidents_list,
 	[API_INCIDENTS_SHOW] = method_incidents_show,
+	[API_HISTORY_SHOW] = method_history_show,
 	[API_PROCESSES_LIST] = method_processes_list,
 };
 

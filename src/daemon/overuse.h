@@ -10,6 +10,7 @@
 #include "daemon/incident-log.h"
 #include "daemon/residents.h"
 #include "daemon/target.h"
+#include "daemon/use-log.h"
 #include "policy/policy.h"
 
 /**
@@ -57,7 +58,8 @@ struct overuse {
 	struct policy_numbers numbers;
 	struct policy_state state;
 	struct policy_actions actions;
-	struct incident_log *log;
+	struct history_db *history;
+	struct use_log use;
 	struct live_incident *live;
 	struct deed *deeds;
 	sd_event_source *deed_timer;
@@ -89,6 +91,12 @@ int overuse_start(struct daemon *d);
  * overuse_sample() - take a sample of the devices that are due and act on it
  */
 void overuse_sample(struct overuse *o, uint64_t now_ms);
+
+/**
+ * overuse_saw_work() - a device was seen at work for a process
+ * @percent:	of the time
+ */
+void overuse_saw_work(struct overuse *o, pid_t pid, unsigned device, unsigned percent);
 
 /**
  * overuse_live() - the incident of a tenant that goes on, or NULL

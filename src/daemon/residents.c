@@ -53,6 +53,27 @@ struct resident *residents_find(const struct residents *residents, pid_t pid)
 									 : NULL;
 }
 
+bool resident_is_of(const struct resident *resident, uint32_t tenant)
+{
+	unsigned i;
+
+	for (i = 0; i < resident->n_tenants; i++) {
+		if (resident->tenants[i] == tenant)
+			return true;
+	}
+	return false;
+}
+
+/* Devices tell of work now and then: what is not told anew is over. */
+#define WORK_LASTS_MS 2000
+
+unsigned resident_busy(const struct resident *resident, unsigned device, uint64_t now_ms)
+{
+	bool lately = now_ms - resident->worked_ms[device] <= WORK_LASTS_MS;
+
+	return lately ? resident->percent[device] : 0;
+}
+
 static void remove_at(struct residents *residents, size_t at)
 {
 	resident_free(residents->items[at]);

@@ -13,6 +13,8 @@
 #include "gpu/gpu.h"
 #include "tenant/ledger.h"
 
+#include <stdbool.h>
+
 /**
  * struct resident - one process
  * @pidfd:	the process itself
@@ -20,6 +22,9 @@
  * @listed:	a bit per device that lists it
  * @unknown:	a bit per device that does not tell how much it has
  * @bytes:	what it has of each device
+ * @percent:	of the time in which it was at work there, lately
+ * @worked_ms:	when that was told; 0 for never
+ * @kept:	what the log of use was told last
  * @tenants:	whom it is charged to, by their ids
  */
 struct resident {
@@ -29,6 +34,12 @@ struct resident {
 	uint32_t listed;
 	uint32_t unknown;
 	uint64_t bytes[LEDGER_DEVICES];
+	uint8_t percent[LEDGER_DEVICES];
+	uint64_t worked_ms[LEDGER_DEVICES];
+	struct resident_kept {
+		uint64_t bytes;
+		uint8_t percent;
+	} kept[LEDGER_DEVICES];
 	uint32_t tenants[LEDGER_DEPTH];
 	unsigned n_tenants;
 };
@@ -56,6 +67,16 @@ int residents_init(struct residents *residents);
  * Return: 0, or a fault: what was known of the device is then as it was.
  */
 int residents_sample(struct residents *residents, struct gpu *gpu, unsigned device);
+
+/**
+ * resident_is_of() - is it charged to this tenant?
+ */
+bool resident_is_of(const struct resident *resident, uint32_t tenant);
+
+/**
+ * resident_busy() - per cent of the time in which it was at work on a device, lately
+ */
+unsigned resident_busy(const struct resident *resident, unsigned device, uint64_t now_ms);
 
 struct resident *residents_find(const struct residents *residents, pid_t pid);
 

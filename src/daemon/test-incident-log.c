@@ -17,7 +17,7 @@ static struct incident incident(const char *tenant, uid_t uid)
 	return i;
 }
 
-static size_t count(struct incident_log *log, struct incident_filter filter)
+static size_t count(struct history_db *log, struct incident_filter filter)
 {
 	json_t *list = NULL;
 	size_t n;
@@ -30,7 +30,7 @@ static size_t count(struct incident_log *log, struct incident_filter filter)
 	return n;
 }
 
-static size_t n_entries(struct incident_log *log, uint64_t id)
+static size_t n_entries(struct history_db *log, uint64_t id)
 {
 	json_t *o = NULL;
 	size_t n;
@@ -51,11 +51,11 @@ static void test_keeping(const char *path)
 {
 	struct incident a = incident("alice", 1000), b = incident("bob", 1001);
 	struct incident_entry e = { .incident = 1, .action = "warn", .reason = "over-request" };
-	struct incident_log *log;
+	struct history_db *log;
 	json_t *o = NULL;
 	unsigned open = 0;
 
-	check(incident_log_open(path, &log) == 0, "open: a new one");
+	check(history_db_open(path, &log) == 0, "open: a new one");
 	a.frozen = (char *)"cgroup /a";
 	check(incident_log_put(log, &a) == 0 && incident_log_put(log, &b) == 0 && a.id == 1 &&
 		      b.id == 2,
@@ -75,60 +75,60 @@ static void test_keeping(const char *path)
 	incident_log_put(log, &b);
 	check(count(log, (struct incident_filter){ .only_open = true }) == 1,
 	      "list: those that go on");
-	incident_log_close(log);
+	history_db_close(log);
 
-	check(incident_log_open(path, &log) == 0, "open: again");
+	check(history_db_open(path, &log) == 0, "open: again");
 	incident_log_each_open(log, count_open, &open);
 	check(open == 10, "open: what was suspended is known");
 	b = incident("carol", 7);
 	incident_log_put(log, &b);
 	check(b.id == 3, "open: numbers go on");
-	incident_log_close(log);
+	history_db_close(log);
 }
 
 static void test_full_disk(const char *path)
 {
-	struct incident_log *log;
+	struct history_db *log;
 	struct incident i;
 	unsigned n;
 
-	incident_log_open(path, &log);
-	incident_log_set_max_pages(log, 8);
+	history_db_open(path, &log);
+	history_db_set_max_pages(log, 10);
 	for (n = 0; n < 1000; n++) {
 		i = incident("x", 0);
 		if (incident_log_put(log, &i) != 0)
 			break;
 	}
-	check(n == 1000 && incident_log_is_spilling(log), "full disk: goes on in memory");
+	check(n == 1000 && history_db_is_spilling(log), "full disk: goes on in memory");
 	check(count(log, (struct incident_filter){ .tenant = "x" }) == 1000,
 	      "full disk: all are shown");
 	i.close_us = 5;
 	incident_log_put(log, &i);
 	check(count(log, (struct incident_filter){ .tenant = "x", .only_open = true }) == 999,
 	      "full disk: a change is shown once");
-	incident_log_set_max_pages(log, 0);
+	history_db_set_max_pages(log, 0);
 	i = incident("x", 0);
-	check(incident_log_put(log, &i) == 0 && !incident_log_is_spilling(log),
+	check(incident_log_put(log, &i) == 0 && !history_db_is_spilling(log),
 	      "full disk: written once there is room");
-	incident_log_close(log);
-	incident_log_open(path, &log);
+	history_db_close(log);
+	history_db_open(path, &log);
 	check(count(log, (struct incident_filter){ .tenant = "x" }) == 1001,
 	      "full disk: nothing is lost");
-	incident_log_close(log);
+	history_db_close(log);
 }
 
 int main(void)
 {
 	char dir[] = "/tmp/test-incidents-XXXXXX";
 	_cleanup_free_ char *path = NULL, *command = NULL;
-	struct incident_log *log;
+	struct history_db *log;
 
 	if (!check(mkdtemp(dir) != NULL, "a folder"))
 		return 1;
-	path = str_format("%s/incidents.db", dir);
+	path = str_format("%s/history.db", dir);
 	test_keeping(path);
 	test_full_disk(path);
-	check(incident_log_open("/nowhere/x.db", &log) == -EIO, "open: no such folder");
+	check(history_db_open("/nowhere/x.db", &log) == -EIO, "open: no such folder");
 	command = str_format("rm -r %s", dir);
 	check(system(command) == 0, "the folder goes");
 	return check_result();

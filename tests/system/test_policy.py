@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tenants beyond their requests: warned, suspended, evicted and killed, and nobody else."""
 import pathlib
+import sqlite3
 
 import pytest
 
@@ -128,3 +129,12 @@ def test_who_has_what_is_shown(fast_host):
     assert shown[tenant.pid()]["tenants"] == ["t"] and shown[tenant.pid()]["gpu"] == 0
     assert shown[stranger.pid()]["tenants"] == [] and shown[stranger.pid()]["gpu"] == 1
     assert "unowned" in host.cotenant("ps")
+    samples = host.json("history", "t")["samples"]
+    assert samples[-1]["pid"] == tenant.pid() and samples[-1]["memory"] == shown[tenant.pid()]["memory"]
+    # A minute that is not over is written as the daemon ends.
+    host.stop()
+    host.start()
+    minutes = host.json("history", "t")["minutes"]
+    assert minutes[-1]["most"] == samples[-1]["memory"] and minutes[-1]["samples"] > 0
+    with sqlite3.connect(host.dir / "state/history.db") as database:
+        assert database.execute("SELECT max(most) FROM minutes WHERE tenant = 't'").fetchone()[0] == samples[-1]["memory"]

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tenants held and did of the devices: the samples of the last ten minutes in memory,
+ * and what comes of each minute in the database of history.
+ *
+ * A sample that tells the same of a process as the one before is not kept twice: between
+ * two that are kept, nothing changed.
+ */
+#ifndef DAEMON_USE_LOG_H
+#define DAEMON_USE_LOG_H
+
+#include "daemon/history-db.h"
+
+#include <jansson.h>
+#include <sys/types.h>
+
+/**
+ * struct use_sample - what a process had at a moment
+ * @tenant:	the nearest, by its id; 0 for none
+ * @percent:	of the time in which it was at work
+ */
+struct use_sample {
+	uint64_t bytes;
+	uint64_t time_ms;
+	pid_t pid;
+	uint32_t tenant;
+	uint8_t device;
+	uint8_t percent;
+};
+
+/**
+ * struct use_log - begins as zeros
+ * @samples:	a ring: the oldest at @first
+ * @minutes:	of the minute that is under way, per tenant and device
+ * @minute:	its number since the epoch
+ */
+struct use_log {
+	struct use_sample *samples;
+	size_t first;
+	size_t n;
+	size_t cap;
+	struct use_minute *minutes;
+	size_t n_minutes;
+	uint64_t minute;
+};
+
+/**
+ * use_log_sample() - keep a sample of a process in which something changed
+ *
+ * Samples older than ten minutes go, and the oldest where there are more than fit.
+ */
+void use_log_sample(struct use_log *log, const struct use_sample *sample);
+
+/** struct use_of - what a tenant has of a device in a sample */
+struct use_of {
+	const char *tenant;
+	uid_t uid;
+	const char *gpu;
+	uint64_t bytes;
+	double busy_percent;
+};
+
+/**
+ * use_log_minute() - count a sample of a tenant; when a minute is over, it is written first
+ * @now_us:	since the epoch
+ */
+void use_log_minute(struct use_log *log, struct history_db *db, uint64_t now_us,
+		    const struct use_of *use);
+
+/**
+ * use_log_flush() - write the minute that is under way
+ */
+void use_log_flush(struct use_log *log, struct history_db *db);
+
+/**
+ * use_log_recent() - the samples of a tenant, oldest first, as an array of objects
+ * @tenant:	by its id; 0 for all
+ */
+json_t *use_log_recent(const struct use_log *log, uint32_t tenant, uint64_t now_ms);
+
+/**
+ * use_log_minutes() - the latest minutes of a tenant, oldest first
+ * @uid:	only what this user may see, or 0 (root) for all
+ *
+ * Return: 0, or -EIO.
+ */
+int use_log_minutes(struct history_db *db, const char *tenant, uid_t uid, uint64_t limit,
+		    json_t **ret);
+
+void use_log_done(struct use_log *log);
+
+#endif
