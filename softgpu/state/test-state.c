@@ -676,7 +676,7 @@ static void test_limit(void)
 	pid_t child;
 
 	check(state_limit_set(state, 0, "/tmp", 0, 1) == -EINVAL, "a limit of what is no cgroup");
-	check(state_limit_set(state, 0, "/nonexistent", 0, 1) == -ENOENT, "a limit of nothing");
+	check(state_limit_set(state, 0, "/no/such/folder", 0, 1) == -ENOENT, "a limit of nothing");
 	if (!cgroup_new(path)) {
 		printf("skip 'limits of a cgroup': may not make one\n");
 		state_close(state);
