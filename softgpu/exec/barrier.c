@@ -69,12 +69,15 @@ static void barrier_release(struct block *block, u32 id)
 		}
 	}
 	*barrier = (struct barrier){ 0 };
+	block->barriers_used &= ~(1u << id);
 }
 
 void block_check_barriers(struct block *block)
 {
-	for (u32 id = 0; id < N_BARRIERS; id++) {
-		if (block->barriers[id].in_use && barrier_complete(block, id))
+	for (u32 used = block->barriers_used; used; used &= used - 1) {
+		u32 id = (u32)__builtin_ctz(used);
+
+		if (barrier_complete(block, id))
 			barrier_release(block, id);
 	}
 }
@@ -90,7 +93,7 @@ int flow_barrier(struct warp *w, const struct insn *in, u32 mask)
 	if (id >= N_BARRIERS)
 		exec_fault(w, first, EXEC_FAULT_TRAP, "barrier %u of %u", id, N_BARRIERS);
 	barrier = &block->barriers[id];
-	barrier->in_use = true;
+	block->barriers_used |= 1u << id;
 	barrier->expected = expected;
 	w->barrier_arrived[id] |= mask;
 	if (in->mode == PTX_MODE_RED) {

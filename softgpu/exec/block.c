@@ -160,7 +160,10 @@ void block_start(struct block *block, u64 index)
 	block->n_alive = block->n_warps;
 	block->turn = 0;
 	block->wake_ns = 0;
-	memset(block->barriers, 0, sizeof(block->barriers));
+	/* Threads that end leave none behind; a fault does. */
+	if (block->barriers_used)
+		memset(block->barriers, 0, sizeof(block->barriers));
+	block->barriers_used = 0;
 	for (u32 i = 0; i < block->n_warps; i++)
 		warp_start(block->warps[i]);
 }

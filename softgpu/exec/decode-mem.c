@@ -57,6 +57,7 @@ static void emit_memory(struct decoder *d, exec_fn *fn, const struct insn *t)
 	in->bytes = t->bytes;
 	in->mode = t->mode;
 	in->sem = d->in->sem;
+	in->bop = d->in->bop;
 }
 
 static void describe_memory(struct decoder *d, const struct insn *t, bool load, bool known)

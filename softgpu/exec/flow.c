@@ -226,10 +226,16 @@ void warp_run(struct warp *w, u64 slice)
 {
 	u32 index;
 
+	w->slice_end = w->executed + w->spun + slice;
+	/* The usual case: all lanes are together and ready. */
+	if (w->n_fragments == 1 && w->fragments[0].state == FRAGMENT_READY) {
+		w->turn = ALL_LANES;
+		fragment_load(w, 0);
+		exec_isa->warp_loop(w);
+	}
 	if (w->sleeping)
 		wake_sleepers(w);
 	choose_turn(w);
-	w->slice_end = w->executed + w->spun + slice;
 	while (w->executed + w->spun < w->slice_end) {
 		if (fragment_choose(w, &index)) {
 			fragment_load(w, index);

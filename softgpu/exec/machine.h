@@ -251,7 +251,6 @@ struct barrier {
 	u32 expected; /* threads, 0 where nobody named a number: all that live */
 	u32 n_true;   /* bar.red: lanes that came with a true predicate, */
 	u32 n_false;  /* and with a false one */
-	bool in_use;
 };
 
 struct block {
@@ -266,6 +265,7 @@ struct block {
 	u8 *local;
 	size_t local_bytes;
 	struct barrier barriers[N_BARRIERS];
+	u32 barriers_used; /* a set of those that are in use */
 	u64 wake_ns; /* after a run without progress: when to look again */
 	struct block *next;
 	struct warp **warps;

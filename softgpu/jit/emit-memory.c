@@ -15,7 +15,7 @@
 struct access {
 	struct emit *e;
 	const struct jit_insn *in;
-	bool load, shared;
+	bool load, shared; /* not load: a store or a reduction */
 	uint32_t size;	    /* bytes of a lane */
 	LLVMTypeRef element; /* in memory */
 	struct kind kind;   /* of the address */
@@ -226,6 +226,44 @@ static void store_lanes(struct access *a, LLVMValueRef at)
 	}
 }
 
+/* ---- one lane after the other -------------------------------------------------------------------- */
+
+static LLVMValueRef combined(struct access *a, LLVMValueRef x, LLVMValueRef y)
+{
+	bool sign = ptx_type_kind((enum ptx_type)a->in->type) == 's';
+	LLVMBuilderRef b = a->e->b;
+	LLVMIntPredicate less = sign ? LLVMIntSLT : LLVMIntULT;
+
+	switch (a->in->bop) {
+	case PTX_BOP_ADD:
+		return LLVMBuildAdd(b, x, y, "");
+	case PTX_BOP_AND:
+		return LLVMBuildAnd(b, x, y, "");
+	case PTX_BOP_OR:
+		return LLVMBuildOr(b, x, y, "");
+	case PTX_BOP_XOR:
+		return LLVMBuildXor(b, x, y, "");
+	case PTX_BOP_MIN:
+		return LLVMBuildSelect(b, in_order(a, less, x, y), x, y, "");
+	default:
+		return LLVMBuildSelect(b, in_order(a, less, x, y), y, x, "");
+	}
+}
+
+static void reduce_lanes(struct access *a, LLVMValueRef at)
+{
+	LLVMValueRef values = emit_vector(a->e, value_operand(a, 1), value_class(a->in));
+	LLVMBuilderRef b = a->e->b;
+
+	for (uint32_t i = 0; i < N_LANES; i++) {
+		LLVMValueRef lane = emit_int(a->e, a->e->i32, i);
+		LLVMValueRef p = pointer(a, LLVMBuildExtractElement(b, at, lane, ""));
+		LLVMValueRef old = emit_load(a->e, a->element, p, a->in->bytes);
+
+		emit_store(a->e, combined(a, old, LLVMBuildExtractElement(b, values, lane, "")), p, a->in->bytes);
+	}
+}
+
 /* ---- ways that meet ------------------------------------------------------------------------------ */
 
 /* The ways in which an access may go, and what each has loaded. */
@@ -265,15 +303,17 @@ static void way_row(struct access *a, struct ways *w, LLVMValueRef cond)
 	LLVMPositionBuilderAtEnd(a->e->b, other);
 }
 
-static void way_lanes(struct access *a, struct ways *w, LLVMValueRef cond, LLVMValueRef at)
+static void way_lanes(struct access *a, struct ways *w, LLVMValueRef at)
 {
-	LLVMBasicBlockRef other;
 	LLVMValueRef v[4] = { NULL };
 
-	open_way(a, cond, &other);
-	a->load ? load_lanes(a, at, v) : store_lanes(a, at);
+	if (a->load)
+		load_lanes(a, at, v);
+	else if (a->in->kind == JIT_REDUCE)
+		reduce_lanes(a, at);
+	else
+		store_lanes(a, at);
 	close_way(a, w, v);
-	LLVMPositionBuilderAtEnd(a->e->b, other);
 }
 
 /* The handler, if any lane takes part. */
@@ -363,42 +403,40 @@ static LLVMValueRef reduce(struct access *a, const char *name, LLVMValueRef v)
 	return emit_intrinsic(a->e, name, &type, 1, &v, 1);
 }
 
+/* They may follow each other all the same. */
+static void try_row(struct access *a, struct ways *w, LLVMValueRef all, LLVMValueRef at)
+{
+	LLVMValueRef row = emit_spread(a->e, a->base, a->size, LLVMTypeOf(at)), gap, last, ok;
+
+	gap = reduce(a, "llvm.vector.reduce.or", LLVMBuildXor(a->e->b, at, row, ""));
+	last = LLVMBuildAdd(a->e->b, a->base, wide(a, (N_LANES - 1) * (uint64_t)a->size), "");
+	ok = both(a, is_aligned(a, a->base), is_range(a, a->base, last));
+	way_row(a, w, both(a, all, both(a, in_order(a, LLVMIntEQ, gap, wide(a, 0)), ok)));
+}
+
 /* Lanes whose addresses are known one by one only. */
 static void access_lanes(struct access *a, struct ways *w, LLVMValueRef all)
 {
 	struct emit *e = a->e;
-	LLVMValueRef at = address(a, true), row, gap, spread, ok, most;
-	LLVMValueRef fail;
-	LLVMBasicBlockRef other;
+	LLVMValueRef at = address(a, true), spread, most, ok;
+	LLVMBasicBlockRef other, good = emit_new_block(e, "lanes");
 
 	a->base = LLVMBuildExtractElement(e->b, at, emit_int(e, e->i32, 0), "");
-	row = emit_spread(e, a->base, a->size, LLVMTypeOf(at));
-	gap = reduce(a, "llvm.vector.reduce.or", LLVMBuildXor(e->b, at, row, ""));
-	gap = in_order(a, LLVMIntEQ, gap, wide(a, 0));
-	most = LLVMBuildAdd(e->b, a->base, wide(a, (N_LANES - 1) * (uint64_t)a->size), "");
-	ok = both(a, is_aligned(a, a->base), is_range(a, a->base, most));
-	way_row(a, w, both(a, all, both(a, gap, ok)));
-
+	if (a->in->kind != JIT_REDUCE)
+		try_row(a, w, all, at);
 	open_way(a, all, &other);
 	spread = reduce(a, "llvm.vector.reduce.or", LLVMBuildXor(e->b, at, emit_splat(e, a->base), ""));
 	ok = is_aligned(a, LLVMBuildOr(e->b, spread, a->base, ""));
-	if (a->shared)
+	if (a->shared) {
 		most = reduce(a, "llvm.vector.reduce.umax", at);
-	else
-		most = LLVMBuildXor(e->b, a->base, spread, "");
-	if (a->shared)
 		ok = both(a, ok, is_range(a, wide(a, 0), most));
-	else
+	} else {
+		most = LLVMBuildXor(e->b, a->base, spread, "");
 		ok = both(a, ok, is_range(a, a->base, most));
-	fail = LLVMBuildNot(e->b, ok, "");
-	{
-		LLVMBasicBlockRef good = emit_new_block(e, "lanes");
-
-		LLVMBuildCondBr(e->b, fail, other, good);
-		LLVMPositionBuilderAtEnd(e->b, good);
-		way_lanes(a, w, emit_int(e, e->i1, 1), at);
-		LLVMBuildBr(e->b, other);
 	}
+	LLVMBuildCondBr(e->b, ok, good, other);
+	LLVMPositionBuilderAtEnd(e->b, good);
+	way_lanes(a, w, at);
 	LLVMPositionBuilderAtEnd(e->b, other);
 }
 
@@ -427,7 +465,7 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 	}
 	ways.end = emit_new_block(e, "end");
 	all = LLVMBuildICmp(e->b, LLVMIntEQ, bits, emit_int(e, e->i32, UINT32_MAX), "");
-	if (a.kind.state == KIND_AFFINE && a.kind.stride == a.size) {
+	if (a.kind.state == KIND_AFFINE && a.kind.stride == a.size && in->kind != JIT_REDUCE) {
 		last = LLVMBuildAdd(e->b, a.base, wide(&a, (N_LANES - 1) * (uint64_t)a.size), "");
 		way_row(&a, &ways, both(&a, all, both(&a, is_aligned(&a, a.base), is_range(&a, a.base, last))));
 	} else {

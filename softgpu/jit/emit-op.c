@@ -182,6 +182,20 @@ static LLVMValueRef look_up_bits(const struct op *o)
 	return sum;
 }
 
+/* A field at a known place: what is above the value is zero. */
+static LLVMValueRef field(const struct op *o)
+{
+	uint32_t width = 8 * o->bytes, first = (uint32_t)unit_constant(o->e->u, o->in->args[2], 4) & 255;
+	uint32_t n = (uint32_t)unit_constant(o->e->u, o->in->args[3], 4) & 255;
+	LLVMBuilderRef b = o->e->b;
+	LLVMValueRef v;
+
+	if (first >= width || !n)
+		return number(o, o->bytes, 0);
+	v = LLVMBuildLShr(b, arg(o, 1), number(o, o->bytes, first), "");
+	return n >= width ? v : LLVMBuildAnd(b, v, number(o, o->bytes, (UINT64_C(1) << n) - 1), "");
+}
+
 static LLVMValueRef integer_op(const struct op *o)
 {
 	LLVMBuilderRef b = o->e->b;
@@ -213,6 +227,8 @@ static LLVMValueRef integer_op(const struct op *o)
 	case PTX_OP_SHL:
 	case PTX_OP_SHR:
 		return shift(o);
+	case PTX_OP_BFE:
+		return field(o);
 	default:
 		return look_up_bits(o);
 	}

@@ -369,6 +369,7 @@ static void emit_insn(struct emit *e, const struct jit_insn *in)
 		break;
 	case JIT_LOAD:
 	case JIT_STORE:
+	case JIT_REDUCE:
 		native ? emit_memory(e, in) : emit_call(e, in);
 		break;
 	case JIT_PLAIN:

@@ -92,6 +92,9 @@ static void describe(const struct code *code, const struct insn *in, const struc
 	case PTX_OP_ST:
 		ret->kind = JIT_STORE;
 		break;
+	case PTX_OP_RED:
+		ret->kind = JIT_REDUCE;
+		break;
 	default:
 		ret->kind = JIT_PLAIN;
 	}

@@ -18,6 +18,11 @@ static bool is_integer(uint8_t type)
 	       type != PTX_U16X2 && type != PTX_S16X2;
 }
 
+static bool is_signed(uint8_t type)
+{
+	return ptx_type_kind((enum ptx_type)type) == 's';
+}
+
 static bool is_real(uint8_t type)
 {
 	return type == PTX_F32 || type == PTX_F64;
@@ -57,6 +62,8 @@ static bool native_integer(const struct jit_insn *in)
 		return in->mode == PTX_MODE_LO || bytes < 8;
 	case PTX_OP_LOP3:
 		return in->n_reads == 4 && in->n_writes == 1;
+	case PTX_OP_BFE:
+		return is_const(in->args[2]) && is_const(in->args[3]) && !is_signed(in->type);
 	default:
 		return false;
 	}
@@ -149,6 +156,18 @@ static bool native_memory(const struct jit_insn *in)
 	       in->space != PTX_SPACE_PARAM && !(in->insn_flags & INSN_FRAME_ADDRESS);
 }
 
+/*
+ * Shared memory is the block's alone, and a block is run by one thread at a time: there an atomic
+ * operation is one like any other.
+ */
+static bool native_reduce(const struct jit_insn *in)
+{
+	bool integer = ptx_type_kind((enum ptx_type)in->type) != 'f' && in->bytes >= 4 && in->bytes <= 8;
+
+	return integer && in->space == PTX_SPACE_SHARED && !(in->insn_flags & INSN_FRAME_ADDRESS) &&
+	       in->bop >= PTX_BOP_AND && in->bop <= PTX_BOP_MAX;
+}
+
 bool form_is_native(const struct unit *u, const struct jit_insn *in)
 {
 	switch (in->kind) {
@@ -157,6 +176,8 @@ bool form_is_native(const struct unit *u, const struct jit_insn *in)
 	case JIT_LOAD:
 	case JIT_STORE:
 		return native_memory(in);
+	case JIT_REDUCE:
+		return native_reduce(in);
 	case JIT_PARAM:
 		return in->bytes <= 8;
 	case JIT_SREG:

@@ -25,6 +25,7 @@ enum jit_kind {
 	JIT_PLAIN, /* by its shape; else the interpreter's handler is called */
 	JIT_LOAD,
 	JIT_STORE,
+	JIT_REDUCE, /* red: an atomic operation of which nobody wants the old value */
 	JIT_PARAM,  /* load from a known place of the kernel's parameters */
 	JIT_SREG,   /* imm: enum ptx_sreg */
 	JIT_CALL,   /* only the handler knows what it does, but it returns to where it was called */

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compiled kernels beside the same in plain C: bench-jit
+ *
+ * Times are those of the CPU, the best of a few; the gain of a second worker is one of wall clocks.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "softgpu/exec/test-kit.h"
+#include "softgpu/jit/bench-kernels.h"
+#include "softgpu/jit/jit.h"
+
+#define ROUNDS 5
+
+static f64 now_s(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (f64)t.tv_sec + (f64)t.tv_nsec * 1e-9;
+}
+
+/* One kernel and what it is compared with. */
+struct subject {
+	const char *name, *text;
+	u32 grid[3], block[3];
+	u64 params[6];
+	void (*plain)(const struct subject *s);
+	/* Largest difference between what the kernel has written and what C has. */
+	f64 (*difference)(const struct subject *s);
+	void *want; /* where C writes */
+	u32 n;
+};
+
+static void *at(u64 param)
+{
+	return (void *)(uintptr_t)param;
+}
+
+static u64 floats(u32 n)
+{
+	f32 *p = kit_alloc(n * sizeof(*p));
+
+	for (u32 i = 0; i < n; i++)
+		p[i] = (f32)(i * 2654435761u % 1000) / 100 + 0.1f;
+	return (u64)(uintptr_t)p;
+}
+
+static f64 differ(const f32 *got, const f32 *want, u32 n)
+{
+	f64 most = 0;
+
+	for (u32 i = 0; i < n; i++)
+		most = fmax(most, fabs((f64)got[i] - (f64)want[i]) / fmax(1, fabs((f64)want[i])));
+	return most;
+}
+
+static f64 differ_second(const struct subject *s)
+{
+	return differ(at(s->params[1]), s->want, s->n);
+}
+
+static f64 differ_third(const struct subject *s)
+{
+	return differ(at(s->params[2]), s->want, s->n);
+}
+
+/* ---- the plain ones ------------------------------------------------------------------------------- */
+
+static void run_saxpy(const struct subject *s)
+{
+	plain_saxpy(at(s->params[0]), s->want, 2, s->n);
+}
+
+static void run_matmul(const struct subject *s)
+{
+	plain_matmul(at(s->params[0]), at(s->params[1]), s->want, (u32)s->params[3]);
+}
+
+static void run_sum(const struct subject *s)
+{
+	*(f32 *)s->want = plain_sum(at(s->params[0]), s->n);
+}
+
+static f64 differ_sum(const struct subject *s)
+{
+	const f32 *part = at(s->params[1]);
+	f64 sum = 0, want = 0;
+	const f32 *x = at(s->params[0]);
+
+	for (u32 i = 0; i < s->grid[0]; i++)
+		sum += (f64)part[i];
+	for (u32 i = 0; i < s->n; i++)
+		want += (f64)x[i];
+	return fabs(sum - want) / want;
+}
+
+static void run_histogram(const struct subject *s)
+{
+	plain_histogram(at(s->params[0]), s->want, s->n);
+}
+
+static f64 differ_histogram(const struct subject *s)
+{
+	const u32 *got = at(s->params[1]), *want = s->want;
+	u32 n_wrong = 0;
+
+	for (u32 i = 0; i < 256; i++)
+		n_wrong += got[i] != want[i];
+	return n_wrong;
+}
+
+static void run_bodies(const struct subject *s)
+{
+	plain_bodies(at(s->params[0]), s->want, s->n);
+}
+
+static f64 differ_bodies(const struct subject *s)
+{
+	const f64 *got = at(s->params[1]), *want = s->want;
+	f64 most = 0;
+
+	for (u32 i = 0; i < 4 * s->n; i++)
+		most = fmax(most, fabs(got[i] - want[i]) / fmax(1, fabs(want[i])));
+	return most;
+}
+
+static void run_options(const struct subject *s)
+{
+	plain_options(at(s->params[0]), at(s->params[1]), at(s->params[2]), s->want, (f32 *)s->want + s->n, s->n);
+}
+
+static f64 differ_options(const struct subject *s)
+{
+	return fmax(differ(at(s->params[3]), s->want, s->n),
+		    differ(at(s->params[4]), (f32 *)s->want + s->n, s->n));
+}
+
+static void run_stencil(const struct subject *s)
+{
+	plain_stencil(at(s->params[0]), s->want, (u32)s->params[2]);
+}
+
+/* ---- measuring ------------------------------------------------------------------------------------ */
+
+static void launch(const struct subject *s, const struct exec_image *image)
+{
+	struct exec_launch_args args = {
+		.kernel = exec_kernel_at(image, 0),
+		.grid = { s->grid[0], s->grid[1], s->grid[2] },
+		.block = { s->block[0], s->block[1], s->block[2] },
+		.params = s->params,
+	};
+	struct exec_budget budget = { .instructions = UINT64_MAX };
+	struct exec_launch *l;
+	struct exec_progress p;
+
+	if (exec_launch_new(&args, &l))
+		abort();
+	do
+		exec_step(l, &budget, &p);
+	while (!p.done);
+	if (p.fault) {
+		fprintf(stderr, "%s: %s\n", s->name, p.message);
+		exit(1);
+	}
+	exec_launch_free(l);
+}
+
+static f64 best_of_launches(const struct subject *s, const struct exec_image *image, u32 workers, clockid_t clock)
+{
+	f64 best = 1e9;
+
+	exec_set_workers(workers);
+	for (u32 i = 0; i < ROUNDS; i++) {
+		f64 start = now_s(clock);
+
+		launch(s, image);
+		best = fmin(best, now_s(clock) - start);
+	}
+	return best;
+}
+
+static f64 best_of_plain(const struct subject *s)
+{
+	f64 best = 1e9;
+
+	for (u32 i = 0; i < ROUNDS; i++) {
+		f64 start = now_s(CLOCK_PROCESS_CPUTIME_ID);
+
+		s->plain(s);
+		best = fmin(best, now_s(CLOCK_PROCESS_CPUTIME_ID) - start);
+	}
+	return best;
+}
+
+static void measure(const struct subject *s)
+{
+	struct exec_image *image = kit_image(s->text);
+	f64 first = now_s(CLOCK_MONOTONIC), difference, plain, one, wall, two;
+
+	launch(s, image);
+	first = now_s(CLOCK_MONOTONIC) - first;
+	s->plain(s);
+	difference = s->difference(s);
+	plain = best_of_plain(s);
+	one = best_of_launches(s, image, 1, CLOCK_PROCESS_CPUTIME_ID);
+	wall = best_of_launches(s, image, 1, CLOCK_MONOTONIC);
+	two = best_of_launches(s, image, 2, CLOCK_MONOTONIC);
+	printf("%-14s %9.2f %9.2f %7.2fx %7.2fx %10.1f %10.1e\n", s->name, plain * 1e3, one * 1e3, one / plain,
+	       wall / two, (first - wall) * 1e3, difference);
+	exec_image_free(image);
+	kit_reset();
+}
+
+/* ---- the subjects --------------------------------------------------------------------------------- */
+
+static void measure_saxpy(void)
+{
+	enum { N = 1 << 21 };
+	struct subject s = { "saxpy", kernel_saxpy, { N / 256, 1, 1 }, { 256, 1, 1 }, .n = N,
+			     .plain = run_saxpy, .difference = differ_second };
+	f32 two = 2;
+
+	s.params[0] = floats(N);
+	s.params[1] = floats(N);
+	memcpy(&s.params[2], &two, sizeof(two));
+	s.params[3] = N;
+	s.want = at(floats(N));
+	measure(&s);
+}
+
+static void measure_matmul(void)
+{
+	enum { N = 512 };
+	struct subject s = { "matrix product", kernel_matmul, { N / 32, N / 32, 1 }, { 32, 32, 1 }, .n = N * N,
+			     .plain = run_matmul, .difference = differ_third };
+
+	for (int i = 0; i < 3; i++)
+		s.params[i] = floats(N * N);
+	s.params[3] = N;
+	s.want = at(floats(N * N));
+	measure(&s);
+}
+
+static void measure_sum(void)
+{
+	enum { N = 1 << 22 };
+	struct subject s = { "sum", kernel_sum, { 256, 1, 1 }, { 256, 1, 1 }, .n = N,
+			     .plain = run_sum, .difference = differ_sum };
+
+	s.params[0] = floats(N);
+	s.params[1] = floats(256);
+	s.params[2] = N;
+	s.want = at(floats(1));
+	measure(&s);
+}
+
+static void measure_histogram(void)
+{
+	enum { N = 1 << 24 };
+	struct subject s = { "histogram", kernel_histogram, { 64, 1, 1 }, { 256, 1, 1 }, .n = N,
+			     .plain = run_histogram, .difference = differ_histogram };
+	u8 *data = kit_alloc(N);
+
+	for (u32 i = 0; i < N; i++)
+		data[i] = (u8)(i * 2654435761u >> 24);
+	s.params[0] = (u64)(uintptr_t)data;
+	s.params[1] = (u64)(uintptr_t)kit_alloc(1024);
+	s.params[2] = N / 4;
+	s.want = kit_alloc(1024);
+	measure(&s);
+}
+
+static void measure_bodies(void)
+{
+	enum { N = 2048 };
+	struct subject s = { "n bodies", kernel_bodies, { N / 128, 1, 1 }, { 128, 1, 1 }, .n = N,
+			     .plain = run_bodies, .difference = differ_bodies };
+	f64 *place = kit_alloc(N * 32);
+
+	for (u32 i = 0; i < 4 * N; i++)
+		place[i] = (f64)(i * 2654435761u % 1000) / 100;
+	s.params[0] = (u64)(uintptr_t)place;
+	s.params[1] = (u64)(uintptr_t)kit_alloc(N * 32);
+	s.params[2] = N;
+	s.want = kit_alloc(N * 32);
+	measure(&s);
+}
+
+static void measure_options(void)
+{
+	enum { N = 1 << 20 };
+	struct subject s = { "Black-Scholes", kernel_options, { N / 256, 1, 1 }, { 256, 1, 1 }, .n = N,
+			     .plain = run_options, .difference = differ_options };
+
+	for (int i = 0; i < 5; i++)
+		s.params[i] = floats(N);
+	s.params[5] = N;
+	s.want = at(floats(2 * N));
+	measure(&s);
+}
+
+static void measure_stencil(void)
+{
+	enum { N = 2048 };
+	struct subject s = { "stencil", kernel_stencil, { N / 32, N / 8, 1 }, { 32, 8, 1 }, .n = N * N,
+			     .plain = run_stencil, .difference = differ_second };
+
+	s.params[0] = floats(N * N);
+	s.params[1] = floats(N * N);
+	s.params[2] = N;
+	s.want = at(floats(N * N));
+	measure(&s);
+}
+
+static void say(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*measure)(void);
+	} all[] = {
+		{ "saxpy", measure_saxpy },
+		{ "matmul", measure_matmul },
+		{ "sum", measure_sum },
+		{ "histogram", measure_histogram },
+		{ "bodies", measure_bodies },
+		{ "options", measure_options },
+		{ "stencil", measure_stencil },
+	};
+
+	jit_init(JIT_ON, say);
+	kit_init();
+	printf("Milliseconds of one CPU; how much the kernel takes longer; what a second worker gains:\n"
+	       "%-14s %9s %9s %8s %8s %10s %10s\n", "", "C", "kernel", "ratio", "two", "first ms", "error");
+	for (u32 i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (argc < 2 || !strcmp(argv[1], all[i].name))
+			all[i].measure();
+	}
+	return 0;
+}
