@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,22 @@ bool jit_found(void)
 	char path[4096];
 
 	return find_compiler(path, sizeof(path));
+}
+
+/* Its file is another one after every change. */
+u64 jit_compiler(void)
+{
+	static u64 known;
+	char path[4096];
+	struct stat st;
+
+	if (!known && find_compiler(path, sizeof(path)) && stat(path, &st) == 0) {
+		u64 parts[] = { (u64)st.st_dev, (u64)st.st_ino, (u64)st.st_size, (u64)st.st_mtim.tv_sec,
+				(u64)st.st_mtim.tv_nsec };
+
+		known = jit_hash(JIT_HASH_START, parts, sizeof(parts));
+	}
+	return known;
 }
 
 /* ---- starting ------------------------------------------------------------------------------------ */

@@ -42,6 +42,9 @@ struct jit_reply *jit_ask(const struct jit_request *request, const char **ret_wh
 /* Is there a compiler? */
 bool jit_found(void);
 
+/* Tells one build of it from another. */
+u64 jit_compiler(void);
+
 /* ---- enter.c ------------------------------------------------------------------------------------- */
 
 extern const struct exec_services jit_services;

@@ -7,6 +7,7 @@
 
 #include "softgpu/exec/image.h"
 #include "softgpu/exec/isa.h"
+#include "softgpu/jit/cache.h"
 #include "softgpu/jit/code.h"
 #include "softgpu/jit/jit.h"
 
@@ -24,26 +25,51 @@ static void refuse(const struct code *code, const char *why)
 		log_line("%s is interpreted: %s", code->name, why);
 }
 
+/* From the cache, if what is there can be loaded. */
+static bool find_cached(struct code *code, const struct jit_request *request, bool rows)
+{
+	struct jit_reply *reply = jit_cache_get(request, jit_compiler());
+	const char *why;
+
+	if (!reply)
+		return false;
+	code->jit[rows] = jit_load(reply, reply->size, code, &why);
+	free(reply);
+	return code->jit[rows] != NULL;
+}
+
+static void compile_now(struct code *code, const struct jit_request *request, bool rows)
+{
+	const char *why;
+	struct jit_reply *reply = jit_ask(request, &why);
+
+	if (reply)
+		code->jit[rows] = jit_load(reply, reply->size, code, &why);
+	if (code->jit[rows]) {
+		counts.n_compiled++;
+		jit_cache_put(request, jit_compiler(), reply);
+	} else {
+		refuse(code, reply && reply->refusal[0] ? reply->refusal : why);
+	}
+	free(reply);
+}
+
 static void compile_one(struct code *code, bool is_kernel, bool rows)
 {
 	struct jit_request *request = NULL;
-	struct jit_reply *reply = NULL;
-	const char *why = "it is too large";
 
-	if (code->shapes && code->n_insns <= INSNS_MAX) {
-		why = "no memory";
-		request = jit_flatten(code, is_kernel, rows);
+	if (!code->shapes || code->n_insns > INSNS_MAX) {
+		refuse(code, "it is too large");
+		return;
 	}
-	if (request)
-		reply = jit_ask(request, &why);
-	if (reply)
-		code->jit[rows] = jit_load(reply, reply->size, code, &why);
-	if (code->jit[rows])
-		counts.n_compiled++;
+	request = jit_flatten(code, is_kernel, rows);
+	if (!request)
+		refuse(code, "no memory");
+	else if (find_cached(code, request, rows))
+		counts.n_cached++;
 	else
-		refuse(code, reply && reply->refusal[0] ? reply->refusal : why);
+		compile_now(code, request, rows);
 	free(request);
-	free(reply);
 }
 
 static void compile_with_callees(struct code *code, bool is_kernel, bool rows)
