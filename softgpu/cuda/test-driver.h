@@ -147,6 +147,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
 CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flags);
 CUresult cuUserObjectCreate(CUuserObject *ret, void *thing, CUhostFn destroy, unsigned int n,
 			    unsigned int flags);
+CUresult cuUserObjectRelease(CUuserObject object, unsigned int n);
 CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int n,
 				 unsigned int flags);
 CUresult cuDeviceGraphMemTrim(CUdevice device);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* What is left alone: a part, and what a CPU touches in some milliseconds, for each. */
@@ -151,6 +152,23 @@ uint64_t host_memory_left(void)
 	uint64_t kib = number_of("/proc/meminfo", "MemAvailable:", UINT64_MAX / 1024);
 
 	return least(minus(kib * 1024, margin()), cgroups_left());
+}
+
+bool host_memory_is_mapped(uint64_t addr, uint64_t size)
+{
+	unsigned char there[4096];
+	uint64_t start = addr & ~(PAGE_SIZE - 1), end = addr + size, part;
+
+	if (end < addr)
+		return false;
+	for (; start < end; start += part) {
+		part = end - start;
+		if (part > sizeof(there) * PAGE_SIZE)
+			part = sizeof(there) * PAGE_SIZE;
+		if (mincore((void *)start, part, there) < 0)
+			return false;
+	}
+	return true;
 }
 
 uint64_t host_memory_own(void)

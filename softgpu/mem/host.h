@@ -2,6 +2,7 @@
 /* The RAM of the host, as this process may have it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
@@ -11,6 +12,9 @@
  * be left alone.
  */
 uint64_t host_memory_left(void);
+
+/** host_memory_is_mapped() - is there anything at all of these bytes? */
+bool host_memory_is_mapped(uint64_t addr, uint64_t size);
 
 /** host_memory_own() - how many bytes of this process are in RAM */
 uint64_t host_memory_own(void);

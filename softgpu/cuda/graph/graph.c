@@ -176,28 +176,50 @@ void node_free(struct graph_node *node)
 	node_unlink(node);
 }
 
+/* A child graph that shall belong to its node, instead of a copy of it. */
+static bool moves_graph(const CUgraphNodeParams *params)
+{
+	return params->type == CU_GRAPH_NODE_TYPE_GRAPH &&
+	       params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+}
+
+/* Is @graph what a child graph node shall have, or inside of it? */
+static bool would_own_itself(const struct graph *graph, const CUgraphNodeParams *params)
+{
+	if (!moves_graph(params))
+		return false;
+	while (graph->handle != params->graph.graph && graph->parent)
+		graph = graph->parent->graph;
+	return graph->handle == params->graph.graph;
+}
+
 CUresult node_new(struct graph *graph, const CUgraphNode *after, const CUgraphEdgeData *data,
 		  size_t n_after, CUgraphNodeParams *params, struct graph_node **ret)
 {
 	const struct node_class *class = node_class_find(params->type);
+	CUgraphNodeParams taken;
 	struct graph_node *node;
-	CUresult r = CUDA_SUCCESS;
+	CUresult r;
 
 	if (!class)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (n_after > 0 && !after)
+	if ((n_after > 0 && !after) || would_own_itself(graph, params))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Before the node is there: a child graph may be a copy of this very graph. */
+	r = class->take(&taken, params);
+	if (r != CUDA_SUCCESS)
+		return r;
 	node = node_append(graph, params->type, class);
-	if (!node)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-
-	r = depend_on_all(node, after, data, n_after);
-	if (r == CUDA_SUCCESS)
-		r = class->take(&node->params, params);
+	r = node ? depend_on_all(node, after, data, n_after) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (r != CUDA_SUCCESS) {
-		node_unlink(node);
+		/* What was to be moved stays the caller's. */
+		if (!moves_graph(&taken))
+			node_params_release(class, &taken);
+		if (node)
+			node_unlink(node);
 		return r;
 	}
+	node->params = taken;
 	if (node->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		node_child(node)->parent = node;
 	*ret = node;

@@ -156,7 +156,12 @@ static void test_kinds(void)
 	NEED(cuGraphAddEventRecordNode(&at_end, graph, &second, 1, event));
 	NEED(cuUserObjectCreate(&object, &n_destroyed, count, 1,
 				CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+	expect(CUDA_ERROR_INVALID_VALUE,
+	       cuGraphRetainUserObject(graph, object, 2, CU_GRAPH_USER_OBJECT_MOVE),
+	       "moving more references than there are");
 	NEED(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+	expect(CUDA_ERROR_INVALID_VALUE, cuUserObjectRelease(object, 1),
+	       "releasing one that the graph has");
 	snprintf(path, sizeof(path), "%s/graph.dot", test_dir);
 	expect(CUDA_SUCCESS, cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE),
 	       "a picture of it");
@@ -473,14 +478,28 @@ static void test_launch_without_memory(void)
 static void test_refusals(void)
 {
 	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL };
+	CUgraphNodeParams own = {
+		.type = CU_GRAPH_NODE_TYPE_GRAPH,
+		.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE,
+	};
 	CUDA_KERNEL_NODE_PARAMS kernel = kernel_params((CUfunction)0x1234, NULL);
 	CUDA_HOST_NODE_PARAMS host = { 0 };
 	CUgraph graph, second;
-	CUgraphNode node, foreign;
+	CUgraphNode node, foreign, twice_same[2];
 
 	NEED(cuGraphCreate(&graph, 0));
 	NEED(cuGraphCreate(&second, 0));
 	NEED(cuGraphAddEmptyNode(&foreign, second, NULL, 0));
+	own.graph.graph = second;
+	expect(CUDA_ERROR_INVALID_VALUE, cuGraphAddNode_v2(&node, second, NULL, NULL, 0, &own),
+	       "a graph inside itself");
+	expect(CUDA_SUCCESS, cuGraphAddChildGraphNode(&node, second, NULL, 0, second),
+	       "though a copy of it can be there");
+	own.graph.graph = graph;
+	twice_same[0] = twice_same[1] = node;
+	expect(CUDA_ERROR_INVALID_VALUE, cuGraphAddNode_v2(&node, second, twice_same, NULL, 2, &own),
+	       "a child that cannot be added");
+	expect(CUDA_SUCCESS, cuGraphAddEmptyNode(&node, graph, NULL, 0), "is the program's still");
 	expect(CUDA_ERROR_NOT_SUPPORTED, cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params),
 	       "a conditional node");
 	params.type = 99;

@@ -8,11 +8,16 @@
 
 #include "softgpu/cuda/graph/graph.h"
 
+/**
+ * struct user_object - a thing of the program
+ * @n_references:	all that there are
+ * @n_owned:	of them the program's own: it cannot give away what graphs have
+ */
 struct user_object {
 	CUuserObject handle;
 	void *thing;
 	CUhostFn destroy;
-	_Atomic uint64_t n_references;
+	_Atomic uint64_t n_references, n_owned;
 };
 
 struct user_reference {
@@ -33,6 +38,17 @@ static CUresult object_find(CUuserObject handle, unsigned int n, struct user_obj
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret = object;
 	return CUDA_SUCCESS;
+}
+
+static bool owned_take(struct user_object *object, uint64_t n)
+{
+	uint64_t owned = atomic_load(&object->n_owned);
+
+	do {
+		if (owned < n)
+			return false;
+	} while (!atomic_compare_exchange_weak(&object->n_owned, &owned, owned - n));
+	return true;
 }
 
 static void object_release(struct user_object *object, uint64_t n)
@@ -105,7 +121,7 @@ CALL(cuUserObjectCreate, CUuserObject *ret, void *thing, CUhostFn destroy, unsig
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	object->thing = thing;
 	object->destroy = destroy;
-	object->n_references = n;
+	object->n_references = object->n_owned = n;
 	object->handle = handle_new(CUuserObject, HANDLE_USER_OBJECT, object);
 	if (!object->handle) {
 		free(object);
@@ -120,9 +136,11 @@ CALL(cuUserObjectRetain, CUuserObject handle, unsigned int n)
 	struct user_object *object;
 	CUresult r = object_find(handle, n, &object);
 
-	if (r == CUDA_SUCCESS)
-		atomic_fetch_add(&object->n_references, n);
-	return r;
+	if (r != CUDA_SUCCESS)
+		return r;
+	atomic_fetch_add(&object->n_references, n);
+	atomic_fetch_add(&object->n_owned, n);
+	return CUDA_SUCCESS;
 }
 
 CALL(cuUserObjectRelease, CUuserObject handle, unsigned int n)
@@ -132,7 +150,7 @@ CALL(cuUserObjectRelease, CUuserObject handle, unsigned int n)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (n > atomic_load(&object->n_references))
+	if (!owned_take(object, n))
 		return CUDA_ERROR_INVALID_VALUE;
 	object_release(object, n);
 	return CUDA_SUCCESS;
@@ -151,10 +169,16 @@ CALL(cuGraphRetainUserObject, CUgraph graph_handle, CUuserObject handle, unsigne
 		return r;
 	if (flags & ~(unsigned int)CU_GRAPH_USER_OBJECT_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = reference_add(&graph->user_references, object, n);
 	/* Moving hands the caller's references over, else the graph has its own. */
-	if (r == CUDA_SUCCESS && !(flags & CU_GRAPH_USER_OBJECT_MOVE))
+	if (!(flags & CU_GRAPH_USER_OBJECT_MOVE))
 		atomic_fetch_add(&object->n_references, n);
+	else if (!owned_take(object, n))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = reference_add(&graph->user_references, object, n);
+	if (r != CUDA_SUCCESS && flags & CU_GRAPH_USER_OBJECT_MOVE)
+		atomic_fetch_add(&object->n_owned, n);
+	else if (r != CUDA_SUCCESS)
+		object_release(object, n);
 	return r;
 }
 

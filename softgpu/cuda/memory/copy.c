@@ -13,6 +13,7 @@
 #include "softgpu/cuda/memory/array.h"
 #include "softgpu/cuda/memory/memory.h"
 #include "softgpu/cuda/stream/stream.h"
+#include "softgpu/mem/host.h"
 #include "softgpu/mem/room.h"
 
 /* No extent, pitch or offset can be larger: it is what the address space has. */
@@ -164,11 +165,16 @@ static CUresult sides_make(const CUDA_MEMCPY3D *copy, struct side *ret_from, str
 	return r != CUDA_SUCCESS ? r : side_make(copy, &to, ret_to);
 }
 
-/* Host memory is the program's affair; the rest has to be there. */
+/*
+ * What is said to be the host's is the program's affair. What is taken for it because nobody knows
+ * the address may just as well be a stale or invented one.
+ */
 static bool side_is_there(const struct side *side)
 {
-	return side->type == CU_MEMORYTYPE_ARRAY || side->type == CU_MEMORYTYPE_HOST ||
-	       side->pageable || memory_check(side->addr, side->size);
+	if (side->type == CU_MEMORYTYPE_ARRAY || side->type == CU_MEMORYTYPE_HOST)
+		return true;
+	return side->pageable ? host_memory_is_mapped(side->addr, side->size)
+			      : memory_check(side->addr, side->size);
 }
 
 static CUresult copy_prepare(const CUDA_MEMCPY3D *copy, struct side *ret_from, struct side *ret_to)

@@ -251,6 +251,9 @@ static void test_copies(void)
 	CHECK(cuMemcpyHtoDAsync_v2(p, from, 10, (CUstream)0x1234) == CUDA_ERROR_INVALID_HANDLE);
 	OK(cuMemFree_v2(q));
 	INVALID(cuMemcpyDtoH_v2(to, q, 10));
+	/* An address that nothing is mapped at is not taken for the program's. */
+	INVALID(cuMemcpy((CUdeviceptr)to, 4096, 10));
+	INVALID(cuMemcpy(4096, (CUdeviceptr)to, 10));
 	INVALID(cuMemcpy((CUdeviceptr)to, q, 10));
 	OK(cuStreamDestroy_v2(stream));
 	OK(cuMemFree_v2(p));
