@@ -2,12 +2,14 @@
 /*
  * A tenant that keeps a device busy: launcher HOW NANOSECONDS BLOCKS SYNC SECONDS
  *
- *	HOW	kernel, kernel_ptsz, cooperative, ex or graph
- *	SYNC	how many launches until it waits for the device, 0 for never
+ *	HOW	kernel, kernel_ptsz, cooperative, ex or graph; mixed: kernels of that time and of a
+ *		250th of it in turns, and for a second in three the short ones alone
+ *	SYNC	how many launches until it waits for the device, 0 for never but at the end
  *
  * Prints its process id when it begins and how often it has launched when it ends.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 #include <unistd.h>
 
 #define THREADS 64
+#define MIXED_SHORTER 250
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			  ".visible .entry softgpu_timed(.param .u64 ns) { ret; }\n";
@@ -102,6 +105,20 @@ static void make_graph(void)
 	CU(cuGraphInstantiateWithFlags, &graph_exec, graph, 0, 0);
 }
 
+/* Short and long kernels alike are launches of one function; their numbers of blocks differ. */
+static int launch_mixed(void)
+{
+	static uint64_t short_ns;
+	static void *short_params[] = { &short_ns };
+	static bool is_long;
+
+	short_ns = duration_ns / MIXED_SHORTER;
+	is_long = !is_long && time(NULL) % 3;
+	if (is_long)
+		return launch_plain();
+	return launch_kernel(function, 1, 1, 1, THREADS, 1, 1, 0, stream, short_params, NULL);
+}
+
 static int (*choose(const char *how))(void)
 {
 	launch_kernel = find(strcmp(how, "kernel_ptsz") == 0 ? "cuLaunchKernel_ptsz" : "cuLaunchKernel");
@@ -109,6 +126,8 @@ static int (*choose(const char *how))(void)
 		return launch_cooperative;
 	if (strcmp(how, "ex") == 0)
 		return launch_ex;
+	if (strcmp(how, "mixed") == 0)
+		return launch_mixed;
 	if (strcmp(how, "graph") != 0)
 		return launch_plain;
 	make_graph();
@@ -155,8 +174,8 @@ int main(int argc, char **argv)
 			CU(cuStreamSynchronize, stream, 0, 0, 0);
 		n += !every;
 	}
+	CU(cuStreamSynchronize, stream, 0, 0, 0);
 	printf("%lu\n", n);
-	/* What is still queued ends with the process. */
 	fflush(stdout);
 	_exit(0);
 }

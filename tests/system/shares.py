@@ -15,7 +15,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAUNCHER = ROOT / "build/tests/system/launcher"
-PERIODS = 12  # of a sixth of a second: two seconds
+PERIODS_A_SECOND = 6
+PERIODS = 2 * PERIODS_A_SECOND
 
 
 class Sample(ctypes.Structure):
@@ -40,17 +41,23 @@ def collect(seconds):
     return found
 
 
-def measure(env, pids, seconds):
-    """The least and the greatest share in any window, for each process."""
+def sample(env, seconds):
+    """Per cent of each period from now on, by process id."""
     done = subprocess.run([sys.executable, __file__, str(seconds)], env=env, check=True, capture_output=True,
                           text=True)
-    found = {int(pid): values for pid, values in json.loads(done.stdout).items()}
-    result = []
-    for pid in pids:
-        values = found[pid]
-        windows = [sum(values[i:i + PERIODS]) / PERIODS for i in range(len(values) - PERIODS + 1)]
-        result.append((min(windows), max(windows)))
-    return result
+    return {int(pid): values for pid, values in json.loads(done.stdout).items()}
+
+
+def least_and_greatest(values):
+    """Of the shares in any window."""
+    windows = [sum(values[i:i + PERIODS]) / PERIODS for i in range(len(values) - PERIODS + 1)]
+    return min(windows), max(windows)
+
+
+def measure(env, pids, seconds):
+    """The least and the greatest share in any window, for each process."""
+    found = sample(env, seconds)
+    return [least_and_greatest(found[pid]) for pid in pids]
 
 
 def launch(host, name, limit, how="kernel", duration_ns=200_000, blocks=132, sync=0, seconds=60):
