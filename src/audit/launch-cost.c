@@ -2,73 +2,69 @@
 /*
  * What launches are expected to take, learned per kind: a function with a number of blocks.
  *
- * A driver measures a process, not a kernel. When what a process launched took longer than expected, the
- * kinds of which least is known are to blame most, each by how often it was launched:
- *
- *	known well	1000 launches of 20 us, off by 10 % at most: by 2 ms
- *	new		  10 launches taken to be 5 ms, off by 100 %: by 50 ms
- *
- * so a new kernel in a known mix is learned without disturbing the others.
+ * The programs count launches and read costs; what follows from the counts and a sample is share_learn()'s
+ * to say.
  */
 #include "launch.h"
-
-#define COST_NS_MIN 500
-#define DOUBT_MIN   0.1 /* costs depend on data, too: no kind is ever known better */
-#define DOUBT_FADE  0.5 /* of a doubt that was looked into */
-
-static uint64_t cost_of(const struct audit_work *work, size_t i, unsigned device)
-{
-	return work->kernels[i].cost_ns ? work->kernels[i].cost_ns : work->guess_ns[device];
-}
-
-/* Launches of a kind since costs last changed. */
-static double launches_of(const struct engine *engine, const struct probed *p, size_t i, unsigned device)
-{
-	const struct audit_kernel *k = &engine->state->works[p->work].kernels[i];
-
-	return k->key && k->device == device ? k->n_launches - p->kinds[i].n_before : 0;
-}
-
-/* By how much all launches of a kind together may be off. */
-static double blame_of(const struct engine *engine, const struct probed *p, size_t i, unsigned device)
-{
-	double off = launches_of(engine, p, i, device) * p->kinds[i].doubt *
-		     cost_of(&engine->state->works[p->work], i, device);
-
-	return off * off;
-}
 
 /* The next new kind is likely to be as those before, with some caution. */
 static void guess_change(struct audit_work *work, unsigned device, double charged, double n)
 {
-	double guess = 2 * charged / n;
+	double guess = n > 0 ? 2 * charged / n : (double)work->guess_ns[device];
 
-	work->guess_ns[device] = MIN(MAX(guess, (double)COST_NS_MIN), (double)SHARE_FIRST_NS);
+	work->guess_ns[device] = MIN(guess, (double)SHARE_FIRST_NS);
 }
 
-void costs_change(struct engine *engine, struct probed *p, unsigned device, double factor)
+/* The kinds that were launched on a device since costs were last learned, with what is known of them. */
+static size_t kinds_collect(struct engine *engine, struct probed *p, unsigned device, bool quiet,
+			    struct share_kind **ret)
+{
+	const struct audit_work *work = &engine->state->works[p->work];
+	size_t n = 0;
+
+	for (size_t i = 0; i < AUDIT_KERNELS; i++) {
+		const struct audit_kernel *k = &work->kernels[i];
+		uint64_t n_launches = quiet ? p->n_quiet[i] : k->n_launches;
+
+		if (!k->key || k->device != device || n_launches <= p->kinds[i].n_before)
+			continue;
+		p->kinds[i].n_launches = n_launches;
+		p->kinds[i].cost_ns = k->cost_ns ? k->cost_ns : work->guess_ns[device];
+		ret[n++] = &p->kinds[i];
+	}
+	return n;
+}
+
+double costs_learn(struct engine *engine, struct probed *p, unsigned device, const struct share_sample *sample,
+		   bool quiet)
 {
 	struct audit_work *work = &engine->state->works[p->work];
-	double blame = 0, missing = 0, charged = 0, n_all = 0;
+	struct share_kind *kinds[AUDIT_KERNELS];
+	size_t n = kinds_collect(engine, p, device, quiet, kinds);
+	uint64_t n_before[AUDIT_KERNELS];
+	double charged = 0, n_all = 0, factor;
 
-	for (size_t i = 0; i < AUDIT_KERNELS; i++) {
-		missing += (factor - 1) * launches_of(engine, p, i, device) * cost_of(work, i, device);
-		blame += blame_of(engine, p, i, device);
-	}
-	if (blame <= 0)
-		return;
-	for (size_t i = 0; i < AUDIT_KERNELS; i++) {
-		double n = launches_of(engine, p, i, device);
-		double part = blame_of(engine, p, i, device) / blame, cost;
+	for (size_t i = 0; i < n; i++)
+		n_before[i] = kinds[i]->n_before;
+	factor = share_learn(&p->learners[device], kinds, n, sample, share_meter_in_flight(&p->meters[device]));
+	for (size_t i = 0; i < n; i++) {
+		double launches = kinds[i]->n_before - n_before[i];
 
-		if (n <= 0)
+		/* Not enough to learn from yet. */
+		if (launches <= 0)
 			continue;
-		cost = cost_of(work, i, device) + missing * part / n;
-		work->kernels[i].cost_ns = MAX(cost, (double)COST_NS_MIN);
-		p->kinds[i].doubt = MAX(p->kinds[i].doubt * (1 - DOUBT_FADE * part), DOUBT_MIN);
-		p->kinds[i].n_before = work->kernels[i].n_launches;
-		charged += n * work->kernels[i].cost_ns;
-		n_all += n;
+		work->kernels[kinds[i] - p->kinds].cost_ns = kinds[i]->cost_ns;
+		charged += launches * kinds[i]->cost_ns;
+		n_all += launches;
 	}
 	guess_change(work, device, charged, n_all);
+	return factor;
+}
+
+void costs_skip(struct engine *engine, struct probed *p, unsigned device)
+{
+	p->learners[device] = (struct share_learner){};
+	for (size_t i = 0; i < AUDIT_KERNELS; i++)
+		if (engine->state->works[p->work].kernels[i].device == device)
+			p->kinds[i].n_before = engine->state->works[p->work].kernels[i].n_launches;
 }

@@ -19,7 +19,6 @@
 #include "audit.skel.h"
 
 #define KEEP_NS	       10000000000ULL /* probes stay so long after their need */
-#define UNSURE	       1.0 /* see launch_kind.doubt: nothing is known of a kind that is new */
 
 /* --- links ------------------------------------------------------------------------------------------- */
 
@@ -232,7 +231,8 @@ static int probed_new(struct engine *engine, const struct audit_process *process
 		p->started[i] = process->whole || found;
 	}
 	for (size_t i = 0; i < AUDIT_KERNELS; i++)
-		p->kinds[i] = (struct launch_kind){ engine->state->works[work].kernels[i].n_launches, UNSURE };
+		p->kinds[i] = (struct share_kind){ .doubt = SHARE_UNSURE,
+						   .n_before = engine->state->works[work].kernels[i].n_launches };
 	p->next = engine->launches->first;
 	engine->launches->first = p;
 	*ret = p;

@@ -15,7 +15,7 @@
 #define ACTIVE_NS      (500 * MILLISECOND)     /* at work is who was within this time */
 #define PERIOD_NS      (500 * MILLISECOND / 3) /* until the first two samples tell */
 #define PERIOD_NS_MAX  (1000 * MILLISECOND)
-#define SILENT_NS      (600 * MILLISECOND) /* drivers leave out who does nothing */
+#define QUIET_NS       (300 * MILLISECOND) /* a sample that is there comes sooner */
 #define AHEAD_NS       (300 * MILLISECOND) /* of its rate may be in flight: a sample is up to 200 ms old */
 #define DRAINED_BELOW  0.95
 #define DEFAULT_WEIGHT 100
@@ -39,6 +39,7 @@ static void meter_start(struct engine *engine, struct probed *p, unsigned device
 			const struct share_sample *sample)
 {
 	p->started[device] = sample->drained && sample->begin_ns > p->since_ns;
+	costs_skip(engine, p, device);
 	if (p->started[device])
 		share_meter_start(&p->meters[device], sample);
 	else if (sample->busy_ns)
@@ -46,22 +47,40 @@ static void meter_start(struct engine *engine, struct probed *p, unsigned device
 }
 
 static void sample_apply(struct engine *engine, struct probed *p, unsigned device,
-			 const struct share_sample *sample)
+			 const struct share_sample *sample, bool quiet)
 {
 	const struct audit_process *process = probed_process(engine, p);
-	struct share_finding f;
+	struct share_meter *meter = &p->meters[device];
+	double correction;
 
 	p->sampled_ns[device] = sample->end_ns;
+	p->quiet_ns[device] = 0;
 	if (!p->started[device]) {
 		meter_start(engine, p, device, sample);
 		return;
 	}
-	f = share_meter_sample(&p->meters[device], sample);
-	if (f.factor != 1)
-		costs_change(engine, p, device, f.factor);
+	correction = share_meter_sample(meter, sample);
+	correction += share_meter_scale(meter, costs_learn(engine, p, device, sample, quiet));
 	for (uint32_t i = 0; process && i < process->chain.n && i < LEDGER_DEPTH; i++)
-		share_correct(share_of(engine, process->chain.tenants[i], device), launch_now_ns(),
-			      f.correction_ns);
+		share_correct(share_of(engine, process->chain.tenants[i], device), launch_now_ns(), correction);
+}
+
+/* Drivers leave out who does nothing. What has not shown for a while has run by now, and took next to nothing. */
+static void quiet_apply(struct engine *engine, struct probed *p, unsigned device, uint64_t now)
+{
+	struct share_sample idle = { p->sampled_ns[device], p->quiet_ns[device], 0, /* drained= */ true };
+	const struct audit_kernel *kernels = engine->state->works[p->work].kernels;
+
+	if (!p->sampled_ns[device] || now <= p->sampled_ns[device] + QUIET_NS)
+		return;
+	if (!p->quiet_ns[device]) {
+		p->quiet_ns[device] = now;
+		for (size_t i = 0; i < AUDIT_KERNELS; i++)
+			if (kernels[i].device == device)
+				p->n_quiet[i] = kernels[i].n_launches;
+	} else if (now > p->quiet_ns[device] + QUIET_NS) {
+		sample_apply(engine, p, device, &idle, /* quiet= */ true);
+	}
 }
 
 /* Device time that a process used counts for each of its tenants. */
@@ -109,7 +128,7 @@ static int sample_process(const struct audit_process *process, void *userdata)
 			    from->percent / 100.0 < 0.8 / (double)search->n_busy;
 		usage_add(engine, process, search->device, &s);
 		if (p)
-			sample_apply(engine, p, search->device, &s);
+			sample_apply(engine, p, search->device, &s, /* quiet= */ false);
 	}
 	return 0;
 }
@@ -155,18 +174,14 @@ static void flight_bound(struct engine *engine, const struct probed *p, unsigned
 		tenants_hold(engine, p, device, now + 2 * ENGINE_COMPUTE_TICK_MS * MILLISECOND);
 }
 
-/* Marks of what was charged; and who is left out of the samples did nothing. */
+/* Marks of what was charged; samples are compared with them. */
 static void meters_mark(struct engine *engine, uint64_t now)
 {
 	for (struct probed *p = engine->launches->first; p; p = p->next)
 		for (unsigned i = 0; i < engine->state->control.n_devices; i++) {
-			struct share_sample idle = { p->sampled_ns[i], now - SILENT_NS / 2, 0,
-						     true };
-
 			share_meter_mark(&p->meters[i], now,
 					 engine->state->works[p->work].charged_ns[i]);
-			if (p->sampled_ns[i] && now > p->sampled_ns[i] + SILENT_NS)
-				sample_apply(engine, p, i, &idle);
+			quiet_apply(engine, p, i, now);
 			flight_bound(engine, p, i, now);
 		}
 }

@@ -24,22 +24,15 @@ struct launch_link {
 };
 
 /**
- * struct launch_kind - what is known of one kind of launch of a process
- * @n_before:	launches when costs last changed
- * @doubt:	how far its cost may be off, in parts of it
- */
-struct launch_kind {
-	uint64_t n_before;
-	double doubt;
-};
-
-/**
  * struct probed - a process whose launches are probed
  * @work:	number of its record of launches
  * @needed_ns:	when a limit last wanted it
  * @since_ns:	since when it has been probed
  * @started:	per device: its meter compares what was charged with what is measured
  * @sampled_ns:	per device: end of the last period
+ * @kinds:	what is known of each kind of launch, as in its record
+ * @quiet_ns:	per device: since when the driver has said nothing of it
+ * @n_quiet:	launches of each kind up to then
  */
 struct probed {
 	pid_t pid;
@@ -52,7 +45,10 @@ struct probed {
 	struct share_meter meters[LEDGER_DEVICES];
 	bool started[LEDGER_DEVICES];
 	uint64_t sampled_ns[LEDGER_DEVICES];
-	struct launch_kind kinds[AUDIT_KERNELS];
+	struct share_learner learners[LEDGER_DEVICES];
+	struct share_kind kinds[AUDIT_KERNELS];
+	uint64_t quiet_ns[LEDGER_DEVICES];
+	uint64_t n_quiet[AUDIT_KERNELS];
 	struct probed *next;
 };
 
@@ -97,7 +93,15 @@ void probes_scan(struct engine *engine);
 /** probes_sweep() - let go of those that are gone, or have not needed it for a while */
 void probes_sweep(struct engine *engine, uint64_t now);
 
-/** costs_change() - what was launched since costs last changed took @factor times what was expected */
-void costs_change(struct engine *engine, struct probed *p, unsigned device, double factor);
+/**
+ * costs_learn() - take in a period
+ * @quiet:	it ended at @quiet_ns, and what was launched later is not to blame
+ *
+ * Return: as share_learn().
+ */
+double costs_learn(struct engine *engine, struct probed *p, unsigned device, const struct share_sample *sample,
+		   bool quiet);
+/** costs_skip() - what was launched up to now is not to be compared with what is measured */
+void costs_skip(struct engine *engine, struct probed *p, unsigned device);
 
 #endif

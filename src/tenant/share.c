@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tenant/share.h"
 
-#include "base/base.h"
+#include <math.h>
 
-/* Learned costs rest on about the last three seconds: a period is a sixth of one. */
-#define FADE 0.95
+#include "base/base.h"
 
 /* Samples are whole per cents: less than half of one reads as nothing. */
 #define RESOLUTION 0.005
 
-/*
- * Within their bounds costs go to the middle by so much each time, and at first faster; less while a queue
- * may grow or shrink.
- */
-#define PULL	    0.2
-#define PULL_FIRST  3.0 /* parts of the way at the n-th time: 3 / (n + 3) */
-#define PULL_QUEUED 0.05
+/* What was launched is known every 25 ms, so up to this part of a period's work is put into another. */
+#define EDGE 0.075
 
 /* Costs change by so much at a time, no more: one strange sample must not stop or free a tenant. */
 #define FACTOR_MAX 64.0
+
+/* Periods are put together until there are so many launches in them, or they are so long. */
+#define LAUNCHES_FEW	4
+#define TOGETHER_NS_MAX 1500000000ULL
+#define DOUBT_NEW	0.5
+
+#define COST_NS_MIN 500.0
+#define DOUBT_MIN   0.03 /* costs depend on data, too: no kind is ever known better */
+#define SURPRISE    3.0	 /* in standard deviations */
 
 /* The sum of rates is a little above one: what a tenant cannot use at once would be lost to all. */
 #define ALMOST_ALL 1.005
@@ -114,55 +117,14 @@ void share_meter_start(struct share_meter *m, const struct share_sample *sample)
 	m->unmeasured = m->ended_at - m->begun_at;
 }
 
-/* Charges that a later period will be compared with change with the costs. */
-static void charges_scale(struct share_meter *m, double factor)
+double share_meter_sample(struct share_meter *m, const struct share_sample *sample)
 {
-	double from = m->begun_at;
-
-	for (unsigned i = 0; i < SHARE_MARKS; i++)
-		if (m->marks[i].charged > from)
-			m->marks[i].charged = from + (m->marks[i].charged - from) * factor;
-	m->ended_at = from + (m->ended_at - from) * factor;
-	m->charged = from + (m->charged - from) * factor;
-	m->begun *= factor;
-	m->ended *= factor;
-	m->unmeasured *= factor;
-}
-
-static double pull_of(struct share_meter *m, const struct share_sample *sample)
-{
-	return sample->drained ? MAX(PULL, PULL_FIRST / (m->n_learned++ + PULL_FIRST)) : PULL_QUEUED;
-}
-
-/* By what the costs must change for the sums to keep their bounds. */
-static double costs_learn(struct share_meter *m, const struct share_sample *sample)
-{
-	double unseen = RESOLUTION * (double)(sample->end_ns - sample->begin_ns);
-	double factor = 1;
-
-	if (m->measured > m->ended && m->ended > 0)
-		factor = m->measured / m->ended;
-	else if (sample->drained && m->begun > m->measured + unseen)
-		factor = (m->measured + unseen) / m->begun;
-	else if (m->measured > unseen)
-		factor = 1 + pull_of(m, sample) * (2 * m->measured / (m->begun + m->ended) - 1);
-	return MIN(MAX(factor, 1 / FACTOR_MAX), FACTOR_MAX);
-}
-
-struct share_finding share_meter_sample(struct share_meter *m, const struct share_sample *sample)
-{
-	struct share_finding f = { .factor = 1 };
-	double begun, ended, unused, bounded;
+	double begun, ended, unused, bounded, correction;
 
 	charged_at(m, sample->begin_ns, &begun, &unused);
 	charged_at(m, sample->end_ns, &unused, &ended);
 	begun = MAX(begun, m->begun_at);
 	ended = MAX(ended, m->ended_at);
-	m->measured = m->measured * FADE + sample->busy_ns;
-	m->begun = m->begun * FADE + (begun - m->begun_at);
-	m->ended = m->ended * FADE + (ended - m->ended_at);
-	if (ended > m->ended_at || begun > m->begun_at)
-		f.factor = costs_learn(m, sample);
 	m->unmeasured += ended - m->ended_at - sample->busy_ns;
 	m->begun_at = begun;
 	m->ended_at = ended;
@@ -170,12 +132,137 @@ struct share_finding share_meter_sample(struct share_meter *m, const struct shar
 	bounded = MAX(m->unmeasured, 0.0);
 	if (sample->drained)
 		bounded = MIN(bounded, ended - begun);
-	f.correction_ns = bounded - m->unmeasured;
+	correction = bounded - m->unmeasured;
 	m->unmeasured = bounded;
-	/* What is in flight costs the same as what has been measured. */
-	f.correction_ns += share_meter_in_flight(m) * (f.factor - 1);
-	charges_scale(m, f.factor);
-	return f;
+	return correction;
+}
+
+double share_meter_scale(struct share_meter *m, double factor)
+{
+	double correction = share_meter_in_flight(m) * (factor - 1), from = m->begun_at;
+
+	/* Charges that a later period will be compared with. */
+	for (unsigned i = 0; i < SHARE_MARKS; i++)
+		if (m->marks[i].charged > from)
+			m->marks[i].charged = from + (m->marks[i].charged - from) * factor;
+	m->ended_at = from + (m->ended_at - from) * factor;
+	m->charged = from + (m->charged - from) * factor;
+	m->unmeasured *= factor;
+	return correction;
+}
+
+/**
+ * struct period - what a process was expected to take in one
+ * @expected:	all of it
+ * @largest:	a single launch
+ * @kinds_off:	by how much it may be off because costs are, squared
+ * @other_off:	because of what runs in another period than it was launched in, squared
+ */
+struct period {
+	double expected;
+	double largest;
+	double kinds_off;
+	double other_off;
+};
+
+static double fresh(const struct share_kind *k)
+{
+	return (double)(k->n_launches - k->n_before);
+}
+
+static double kind_off(const struct share_kind *k)
+{
+	double off = fresh(k) * k->cost_ns * k->doubt;
+
+	return off * off;
+}
+
+static struct period period_of(struct share_kind *const *kinds, size_t n, const struct share_sample *sample,
+			       double queued_ns)
+{
+	double unseen = RESOLUTION * (double)(sample->end_ns - sample->begin_ns);
+	double edge = EDGE * (double)sample->busy_ns;
+	struct period p = {};
+
+	for (size_t i = 0; i < n; i++) {
+		p.expected += fresh(kinds[i]) * kinds[i]->cost_ns;
+		p.kinds_off += kind_off(kinds[i]);
+		if (fresh(kinds[i]) > 0)
+			p.largest = MAX(p.largest, kinds[i]->cost_ns);
+	}
+	p.other_off = unseen * unseen + edge * edge + p.largest * p.largest / 4;
+	if (!sample->drained)
+		p.other_off += queued_ns * queued_ns;
+	return p;
+}
+
+/* What comes as a surprise shows that costs are doubtful, however well they were known. */
+static void doubts_raise(struct share_kind *const *kinds, size_t n, struct period *p, double missing)
+{
+	double more = (missing * missing - p->other_off) / p->kinds_off;
+
+	if (missing * missing < SURPRISE * SURPRISE * (p->kinds_off + p->other_off))
+		return;
+	p->kinds_off = 0;
+	for (size_t i = 0; i < n; i++) {
+		kinds[i]->doubt = MIN(kinds[i]->doubt * sqrt(more), SHARE_UNSURE);
+		p->kinds_off += kind_off(kinds[i]);
+	}
+}
+
+static void kind_learn(struct share_kind *k, const struct period *p, double missing)
+{
+	double part = kind_off(k) / (p->kinds_off + p->other_off);
+	double cost = k->cost_ns + missing * part / fresh(k);
+
+	cost = MIN(MAX(cost, k->cost_ns / FACTOR_MAX), k->cost_ns * FACTOR_MAX);
+	k->cost_ns = MAX(cost, COST_NS_MIN);
+	k->doubt = MAX(k->doubt * sqrt(1 - part), DOUBT_MIN);
+}
+
+/*
+ * Whether there is enough to learn from. Of a kind that is new anything is, but that it takes less than
+ * expected: what was launched in a single period may not have run yet.
+ */
+static bool is_enough(const struct share_learner *l, struct share_kind *const *kinds, size_t n, uint64_t end_ns,
+		      double missing)
+{
+	double launches = 0, doubt = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		launches += fresh(kinds[i]);
+		if (fresh(kinds[i]) > 0)
+			doubt = MAX(doubt, kinds[i]->doubt);
+	}
+	if (launches > 0 && doubt > DOUBT_NEW)
+		return missing >= 0 || l->n_periods > 1;
+	return launches >= LAUNCHES_FEW || (launches > 0 && end_ns > l->begin_ns + TOGETHER_NS_MAX);
+}
+
+double share_learn(struct share_learner *l, struct share_kind *const *kinds, size_t n,
+		   const struct share_sample *sample, double queued_ns)
+{
+	struct share_sample whole = { .begin_ns = l->begin_ns ? l->begin_ns : sample->begin_ns,
+				      .end_ns = sample->end_ns,
+				      .busy_ns = l->busy_ns + sample->busy_ns,
+				      .drained = sample->drained };
+	struct period p = period_of(kinds, n, &whole, queued_ns);
+	double missing = (double)whole.busy_ns - p.expected, after = 0;
+
+	*l = (struct share_learner){ whole.begin_ns, whole.busy_ns, l->n_periods + (p.expected > 0) };
+	if (p.kinds_off <= 0 || !is_enough(l, kinds, n, whole.end_ns, missing))
+		return 1;
+	*l = (struct share_learner){};
+	doubts_raise(kinds, n, &p, missing);
+	for (size_t i = 0; i < n; i++) {
+		double launches = fresh(kinds[i]);
+
+		if (launches > 0)
+			kind_learn(kinds[i], &p, missing);
+		after += launches * kinds[i]->cost_ns;
+		kinds[i]->n_before = kinds[i]->n_launches;
+	}
+	return after / p.expected;
 }
 
 /* A tenant that does not wait leaves what it does not use, with some room to grow into. */

@@ -31,9 +31,13 @@ struct tenant {
 	uint64_t idle_from_ns; /* it does nothing between these */
 	uint64_t idle_to_ns;
 
+	uint64_t short_ns; /* of every other kernel, if any; for a second in three of all */
+
 	struct share share;
 	struct share_meter meter;
-	double cost_ns;
+	struct share_learner learner;
+	struct share_kind kinds[2];
+	size_t n_launches;
 	uint64_t charged_ns;
 	uint64_t ahead_ns;  /* queued */
 	uint64_t busy_ns;   /* in the running period */
@@ -73,6 +77,11 @@ static bool may_launch(const struct tenant *t, uint64_t now)
 	return t->synchronous ? t->ahead_ns == 0 : t->ahead_ns < QUEUE * t->kernel_ns;
 }
 
+static size_t kind_of_next(const struct tenant *t, uint64_t now)
+{
+	return t->short_ns && (t->n_launches % 2 || now / (1000 * MS) % 3 == 0);
+}
+
 static void launch(struct tenant *t, uint64_t now)
 {
 	/* Two launches a step: about what a thread does without the device. */
@@ -82,9 +91,13 @@ static void launch(struct tenant *t, uint64_t now)
 			t->resume_ns = (now / RELEASE_NS + 1) * RELEASE_NS;
 			return;
 		}
-		share_take(&t->share, now, (uint64_t)t->cost_ns);
-		t->charged_ns += (uint64_t)t->cost_ns;
-		t->ahead_ns += t->kernel_ns;
+		struct share_kind *k = &t->kinds[kind_of_next(t, now)];
+
+		share_take(&t->share, now, (uint64_t)k->cost_ns);
+		t->charged_ns += (uint64_t)k->cost_ns;
+		t->ahead_ns += k == t->kinds ? t->kernel_ns : t->short_ns;
+		t->n_launches++;
+		k->n_launches++;
 	}
 }
 
@@ -116,10 +129,13 @@ static void sample(struct model *m, uint64_t end)
 		uint64_t percent = (t->busy_ns * 100 + SAMPLE_NS / 2) / SAMPLE_NS;
 		struct share_sample s = { end - SAMPLE_NS, end, percent * SAMPLE_NS / 100,
 					  busy < SAMPLE_NS * 95 / 100 };
-		struct share_finding f = share_meter_sample(&t->meter, &s);
+		struct share_kind *const kinds[] = { &t->kinds[0], &t->kinds[1] };
+		double correction = share_meter_sample(&t->meter, &s);
 
-		share_correct(&t->share, end, f.correction_ns);
-		t->cost_ns *= f.factor;
+		correction += share_meter_scale(&t->meter,
+						share_learn(&t->learner, kinds, ARRAY_SIZE(kinds), &s,
+							    share_meter_in_flight(&t->meter)));
+		share_correct(&t->share, end, correction);
 		t->busy_ns = 0;
 	}
 }
@@ -129,7 +145,8 @@ static void run(struct model *m)
 	uint64_t n_samples = 0;
 
 	for (size_t i = 0; i < m->n; i++) {
-		m->tenants[i].cost_ns = SHARE_FIRST_NS;
+		m->tenants[i].kinds[0] = m->tenants[i].kinds[1] =
+			(struct share_kind){ .cost_ns = SHARE_FIRST_NS, .doubt = SHARE_UNSURE };
 		share_set_rate(&m->tenants[i].share, 0, share_stretch(m->tenants[i].max));
 	}
 	for (uint64_t now = 0; now < END_NS; now += STEP_NS) {
@@ -171,6 +188,20 @@ static void check_alone(double max, uint64_t kernel_ns, bool synchronous)
 	shares(&m.tenants[0], &least, &most);
 	check(least > max - 0.03 && most < max + 0.03, "share: %g%% alone, %s kernels of %g ms: %.1f to %.1f",
 	      max * 100, synchronous ? "synchronous" : "asynchronous", kernel_ns / 1e6, least * 100, most * 100);
+}
+
+/* Short kernels alone, long ones among them after the first second, and so on: the long ones are new then. */
+static void check_mixed(bool synchronous)
+{
+	struct model m = { .n = 1, .tenants = { { .max = 0.3, .weight = 1, .kernel_ns = 5 * MS, .short_ns = 20000,
+						  .synchronous = synchronous } } };
+	double least, most;
+
+	run(&m);
+	shares(&m.tenants[0], &least, &most);
+	check(least > 0.26 && most < 0.33, "share: 30%% alone, kernels of 5 ms and 20 us mixed%s: %.1f to %.1f, "
+	      "learned as %.2f ms and %.1f us", synchronous ? ", synchronous" : "", least * 100, most * 100,
+	      m.tenants[0].kinds[0].cost_ns / 1e6, m.tenants[0].kinds[1].cost_ns / 1e3);
 }
 
 static void check_many(const char *name, struct model *m, const double *wanted, double tolerance)
@@ -217,6 +248,8 @@ int main(void)
 		check_alone(0.3, kernels[i], /* synchronous= */ false);
 		check_alone(0.3, kernels[i], /* synchronous= */ true);
 	}
+	check_mixed(/* synchronous= */ false);
+	check_mixed(/* synchronous= */ true);
 	check_alone(0.7, 5 * MS, /* synchronous= */ false);
 	check_alone(0.05, 200000, /* synchronous= */ false);
 	check_many("30 and 70 per cent", &both, (const double[]){ 0.3, 0.7 }, 0.07);
