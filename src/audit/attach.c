@@ -22,7 +22,7 @@
 
 #define FLAG_UPROBE_MULTI_RETURN 1
 #define UPROBE_PMU		 "/sys/bus/event_source/devices/uprobe/type"
-#define UPROBE_AT_RETURN	 1 /* of perf_event_attr.config */
+#define UPROBE_AT_RETURN	 1 /* format/retprobe beside it */
 
 /* The kernel's argument of BPF_LINK_CREATE for it, newer than the headers we build with. */
 struct uprobe_multi {
@@ -77,14 +77,14 @@ int link_uprobe(int prog_fd, const struct probes *probes, size_t i)
 					.config1 = (uintptr_t)probes->path,
 					.config2 = probes->offsets[i] };
 	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = probes->cookies[i]);
-	pid_t pid = probes->pid ? probes->pid : -1;
 	_cleanup_close_ int event = -1;
 	int fd, r = uprobe_pmu(&attr.type);
 
 	if (r < 0)
 		return r;
 	/* Of one process on any CPU; of all processes the event counts on one CPU, but the probe is on all. */
-	event = syscall(SYS_perf_event_open, &attr, pid, probes->pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
+	event = syscall(SYS_perf_event_open, &attr, probes->pid ? probes->pid : -1, probes->pid ? -1 : 0, -1,
+			PERF_FLAG_FD_CLOEXEC);
 	if (event < 0)
 		return -errno;
 	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &options);
@@ -96,23 +96,6 @@ int link_uprobe(int prog_fd, const struct probes *probes, size_t i)
 		return r;
 	}
 	return fd;
-}
-
-static int link_one_by_one(struct library *l, int prog_fd, const struct probes *probes)
-{
-	int *links = reallocarray(l->links, l->n_links + probes->n, sizeof(*links));
-
-	if (!links)
-		return -ENOMEM;
-	l->links = links;
-	for (size_t i = 0; i < probes->n; i++) {
-		int fd = link_uprobe(prog_fd, probes, i);
-
-		if (fd < 0)
-			return fd;
-		l->links[l->n_links++] = fd;
-	}
-	return 0;
 }
 
 static void pin_path(const struct engine *engine, const struct engine_library *l, const char *what, char *ret,
@@ -132,16 +115,47 @@ static int pin_link(const struct engine *engine, const struct engine_library *l,
 	return bpf_obj_pin(fd, path) ? -errno : 0;
 }
 
+/*
+ * Links of single probes are kept by their pins alone: there are hundreds, and a descriptor for each would
+ * be too many.
+ */
+static int pin_one_by_one(struct engine *engine, struct library *l, int prog_fd, const struct probes *probes)
+{
+	char name[32];
+
+	for (size_t i = 0; i < probes->n; i++) {
+		_cleanup_close_ int fd = link_uprobe(prog_fd, probes, i);
+		int r;
+
+		if (fd < 0)
+			return fd;
+		snprintf(name, sizeof(name), "probe%zu", l->n_pins);
+		r = pin_link(engine, &l->public, name, fd);
+		if (r < 0)
+			return r;
+		l->n_pins++;
+	}
+	return 0;
+}
+
+static int pin_at_once(struct engine *engine, struct library *l, int prog_fd, const struct probes *probes)
+{
+	int *link = probes->at_return ? &l->return_link : &l->entry_link;
+
+	*link = link_uprobes(prog_fd, probes);
+	if (*link < 0)
+		return *link;
+	return pin_link(engine, &l->public, probes->at_return ? "return" : "entry", *link);
+}
+
 static int library_link(struct engine *engine, struct library *l, const char *path,
 			const struct library_image *image)
 {
 	_cleanup_free_ uint64_t *offsets = calloc(image->n_calls, sizeof(*offsets));
 	_cleanup_free_ uint64_t *cookies = calloc(image->n_calls, sizeof(*cookies));
-	const struct probes entries = { .path = path, .offsets = offsets, .cookies = cookies, .n = image->n_calls };
-	const struct probes returns = { .path = path, .offsets = offsets, .cookies = cookies, .n = image->n_calls,
-					.at_return = true };
-	int entry = bpf_program__fd(engine->programs->progs.on_call);
-	int at_return = bpf_program__fd(engine->programs->progs.on_call_return);
+	int (*pin)(struct engine *, struct library *, int, const struct probes *) =
+		engine->many_probes ? pin_at_once : pin_one_by_one;
+	struct probes probes = { .path = path, .offsets = offsets, .cookies = cookies, .n = image->n_calls };
 	int r;
 
 	if (!offsets || !cookies)
@@ -151,31 +165,10 @@ static int library_link(struct engine *engine, struct library *l, const char *pa
 		cookies[i] = ROW_COOKIE(image->calls[i].row, image->calls[i].ret_delta);
 	}
 	/* Returns first: a call that is counted at its entry must not be missed at its return. */
-	if (!engine->many_probes) {
-		r = link_one_by_one(l, at_return, &returns);
-		return r < 0 ? r : link_one_by_one(l, entry, &entries);
-	}
-	l->return_link = link_uprobes(at_return, &returns);
-	if (l->return_link < 0)
-		return l->return_link;
-	l->entry_link = link_uprobes(entry, &entries);
-	return l->entry_link < 0 ? l->entry_link : 0;
-}
-
-static int library_pin(struct engine *engine, struct library *l)
-{
-	char name[32];
-	int r = 0;
-
-	for (size_t i = 0; i < l->n_links && r == 0; i++) {
-		snprintf(name, sizeof(name), "probe%zu", i);
-		r = pin_link(engine, &l->public, name, l->links[i]);
-	}
-	if (r == 0 && l->return_link >= 0)
-		r = pin_link(engine, &l->public, "return", l->return_link);
-	if (r == 0 && l->entry_link >= 0)
-		r = pin_link(engine, &l->public, "entry", l->entry_link);
-	return r;
+	probes.at_return = true;
+	r = pin(engine, l, bpf_program__fd(engine->programs->progs.on_call_return), &probes);
+	probes.at_return = false;
+	return r < 0 ? r : pin(engine, l, bpf_program__fd(engine->programs->progs.on_call), &probes);
 }
 
 static void library_free(struct library *l)
@@ -186,9 +179,6 @@ static void library_free(struct library *l)
 		close(l->entry_link);
 	if (l->return_link >= 0)
 		close(l->return_link);
-	for (size_t i = 0; i < l->n_links; i++)
-		close(l->links[i]);
-	free(l->links);
 	if (l->fd >= 0)
 		close(l->fd);
 	free(l->launches);
@@ -227,7 +217,7 @@ static void library_unpin(struct engine *engine, const struct library *l)
 	unlink(path);
 	pin_path(engine, &l->public, "return", path, sizeof(path));
 	unlink(path);
-	for (size_t i = 0; i < l->n_links; i++) {
+	for (size_t i = 0; i < l->n_pins; i++) {
 		snprintf(name, sizeof(name), "probe%zu", i);
 		pin_path(engine, &l->public, name, path, sizeof(path));
 		unlink(path);
@@ -281,10 +271,10 @@ static int attach_image(struct engine *engine, const char *name, int fd, struct 
 	/* By descriptor: the name may lead elsewhere by now, or lie in another mount namespace. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	r = library_link(engine, l, path, image);
-	if (r == 0)
-		r = library_pin(engine, l);
-	if (r < 0)
+	if (r < 0) {
+		library_unpin(engine, l);
 		return r;
+	}
 	l->next = engine->libraries;
 	engine->libraries = l;
 	library_record(engine, l);

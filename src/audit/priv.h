@@ -24,8 +24,7 @@ struct library {
 	struct engine_library public;
 	int entry_link;
 	int return_link;
-	int *links;	/* where the kernel has no links of many probes */
-	size_t n_links;
+	size_t n_pins;	/* one for each probe, where the kernel has no links of many */
 	int fd;		/* of the file, for links to come */
 	struct library_call *launches;
 	size_t n_launches;
@@ -47,7 +46,7 @@ struct probes {
 
 /** link_uprobes() - attach a program to them. Return: the link's descriptor, or a fault */
 int link_uprobes(int prog_fd, const struct probes *probes);
-/** link_uprobe() - the same with one of them, where the kernel has no links of many */
+/** link_uprobe() - attach a program to one of them, where the kernel has no links of many probes; the same */
 int link_uprobe(int prog_fd, const struct probes *probes, size_t i);
 
 struct engine {
