@@ -14,7 +14,7 @@
 #include "../tenant/ledger.h"
 #include "../tenant/share.h"
 
-#define AUDIT_LAYOUT		4
+#define AUDIT_LAYOUT		5
 #define AUDIT_PROCESSES		16384	/* processes that are charged; a power of two */
 #define AUDIT_SLOTS		16384	/* threads that wait at the same time; a power of two */
 #define AUDIT_TENANT_PROCESSES	4096	/* of these, how many one tenant may take */
@@ -106,6 +106,10 @@ enum audit_process_state {
  * @graph_idle:		bytes that graphs have given back but that the device keeps
  * @n_contexts:		live contexts per device
  * @device_of:		device of each of its ordinals, AUDIT_NO_DEVICE while unknown
+ * @hint_of:		what they may be, by what it says itself (user space)
+ * @hinted:		@hint_of is filled in (user space)
+ * @seen_on:		a bit for each device that says it has something of it (user space)
+ * @placing:		ordinal + 1 whose device is to be found out (programs; user space when it is)
  * @whole:		it waited at its first context for @probed, so that no launch of it went by unseen
  */
 struct audit_process {
@@ -122,8 +126,11 @@ struct audit_process {
 	__u64 graph_idle[LEDGER_DEVICES];
 	__u32 n_contexts[LEDGER_DEVICES];
 	__u8 device_of[LEDGER_DEVICES];
+	__u8 hint_of[LEDGER_DEVICES];
+	__u32 hinted;
+	__u32 seen_on;
+	__u32 placing;
 	__u32 whole;
-	__u32 unused;
 };
 
 /** audit_process_tgid() - the process that a record is of, 0 when the record is free */
@@ -205,6 +212,8 @@ enum audit_event_kind {
 	AUDIT_EVENT_FAILED_ALLOW,	/* nobody could answer: allowed */
 	AUDIT_EVENT_FAILED_DENY,	/* nobody could hold it: answered */
 	AUDIT_EVENT_DEVICE_UNKNOWN,	/* charged to a guessed device */
+	AUDIT_EVENT_PLACE,		/* on which device a process has made a context is to be found out */
+	AUDIT_EVENT_ELSEWHERE,		/* not on the device that it had said, and beyond a limit there: killed */
 	AUDIT_EVENT_UNRECORDED,		/* no room for a record: charged until the process ends */
 	AUDIT_EVENT_RAN,		/* a call that was to be answered has run all the same */
 	AUDIT_EVENT_THROTTLED,		/* launches are held to the share of `tenant`; told now and then */

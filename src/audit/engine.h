@@ -180,6 +180,21 @@ int engine_adopt(struct engine *engine, pid_t pid);
 int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t device_bytes,
 		  uint64_t n_changes);
 
+/**
+ * engine_hint() - which devices a process' numbers may stand for, by what it says itself
+ * @device_of:	LEDGER_DEVICES of them, AUDIT_NO_DEVICE where it says nothing
+ *
+ * Nothing is allowed because of it that the devices do not confirm. Return: 0 or ENGINE_E_GONE.
+ */
+int engine_hint(struct engine *engine, pid_t pid, const uint8_t *device_of);
+
+/**
+ * engine_place() - the devices tell that the number which is to be placed is this device
+ *
+ * Return: 0, or ENGINE_E_GONE if none of the process' numbers is to be placed (audit_process.placing).
+ */
+int engine_place(struct engine *engine, pid_t pid, unsigned device);
+
 /** engine_reap() - take off what processes held that died unseen, drop the records of the dead; engine_dispatch() does it now and then */
 int engine_reap(struct engine *engine);
 

@@ -68,6 +68,31 @@ int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes
 	return device < LEDGER_DEVICES ? order(engine, &unowned) : -EINVAL;
 }
 
+/* --- devices and their numbers ------------------------------------------------------------------------ */
+
+int engine_hint(struct engine *engine, pid_t pid, const uint8_t *device_of)
+{
+	struct audit_process *p = process_find(engine->state, pid);
+
+	if (!p)
+		return ENGINE_E_GONE;
+	memcpy(p->hint_of, device_of, sizeof(p->hint_of));
+	__atomic_store_n(&p->hinted, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int engine_place(struct engine *engine, pid_t pid, unsigned device)
+{
+	struct audit_process *p = process_find(engine->state, pid);
+	uint32_t placing = p ? __atomic_load_n(&p->placing, __ATOMIC_ACQUIRE) : 0;
+
+	if (!placing || placing > LEDGER_DEVICES || device >= LEDGER_DEVICES)
+		return ENGINE_E_GONE;
+	__atomic_store_n(&p->device_of[placing - 1], device, __ATOMIC_RELEASE);
+	__sync_val_compare_and_swap(&p->placing, placing, 0);
+	return 0;
+}
+
 /* --- the dead ---------------------------------------------------------------------------------------- */
 
 static bool process_is_dead(pid_t pid)

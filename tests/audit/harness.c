@@ -41,12 +41,26 @@ void *shared_memory(size_t size)
 	return p;
 }
 
+static int place(const struct audit_process *p, void *userdata)
+{
+	struct bench *b = userdata;
+
+	if (p->placing && b->order[p->placing - 1] != AUDIT_NO_DEVICE)
+		engine_place(b->engine, audit_process_tgid(p), b->order[p->placing - 1]);
+	return 0;
+}
+
 static void on_event(const struct audit_event *event, const char *text, void *userdata)
 {
 	struct bench *b = userdata;
 
 	if (event->kind < AUDIT_EVENT_KINDS)
 		b->n_events[event->kind]++;
+	/* What the daemon finds out. */
+	if (event->kind == AUDIT_EVENT_NEW_PROCESS)
+		engine_hint(b->engine, event->tgid, b->hints);
+	if (event->kind == AUDIT_EVENT_PLACE)
+		engine_each_process(b->engine, place, b);
 }
 
 static _Noreturn void skip(const char *why, int error)
@@ -63,6 +77,9 @@ void bench_open(struct bench *b, enum engine_rung rung, uint64_t total_bytes)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	memset(b, 0, sizeof(*b));
+	memset(b->hints, AUDIT_NO_DEVICE, sizeof(b->hints));
+	for (unsigned i = 0; i < LEDGER_DEVICES; i++)
+		b->order[i] = i;
 	if (geteuid() != 0)
 		skip("needs root to load BPF programs", EPERM);
 	snprintf(b->state_dir, sizeof(b->state_dir), "/run/cotenant-test-%d", getpid());

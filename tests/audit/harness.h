@@ -38,6 +38,8 @@ struct bench {
 	uint32_t tenant;
 	uint64_t engine_wait_ns;
 	uint64_t n_events[AUDIT_EVENT_KINDS];
+	uint8_t order[LEDGER_DEVICES];	/* the devices that numbers stand for, as the devices tell; else AUDIT_NO_DEVICE */
+	uint8_t hints[LEDGER_DEVICES];	/* as processes say themselves */
 };
 
 /* Fails the test with a reason, after taking every probe off again. */

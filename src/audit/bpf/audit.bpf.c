@@ -60,7 +60,7 @@ static noinline int call_abandoned(struct thread *t)
 	if (action > ROW_GRAPH_INSTANTIATE)
 		return object_put_back(t);
 	allocation_undo(t);
-	return charge_drop(t->process, t->call_device, t->reserved);
+	return charge_drop_call(t);
 }
 
 /* Where the kernel lets a call return to while a return probe is on it: the start of the page it keeps. */

@@ -42,12 +42,17 @@ static noinline int enter_physical(struct thread *t, const struct row *row)
 	return 0;
 }
 
-/* The first context on a device costs memory that no argument tells: a configured amount until settled. */
+/* The first context on a device costs memory that no argument tells: what others were seen to cost, until settled. */
 static noinline int enter_context(struct thread *t, const struct row *row)
 {
-	__u32 device = process_device_of(t->process, ARGUMENT(t, row->a));
+	__u32 ordinal = ARGUMENT(t, row->a), device;
 
+	if (place_is_open(t, ordinal) && !object_find(t, OBJECT_CONTEXT, ordinal))
+		place_enter(t, ordinal);
+	device = process_device_of(t->process, ordinal);
 	t->call_device = device;
+	if (t->candidates)
+		return 0;
 	if (READ_ONCE(PROCESS(t->process)->n_contexts[device & (LEDGER_DEVICES - 1)]) == 0)
 		t->size = t->reserved = DEVICE(device)->context_bytes;
 	return 0;
@@ -71,6 +76,7 @@ alone int enter_sizes(struct thread *t)
 		return 0;
 	row = ROW_AT(t->row);
 	t->size = t->reserved = t->pool = 0;
+	t->candidates = 0;
 	switch (row->action) {
 	case ROW_ALLOCATE:
 		t->size = t->reserved = argument(t, row, row->a);
@@ -114,7 +120,7 @@ alone int allocation_undo(struct thread *t)
 		return pool_undo(t);
 	if (action == ROW_GRAPH_INSTANTIATE)
 		return graph_undo(t);
-	return 0;
+	return place_leave(t);
 }
 
 static noinline int enter_free(struct thread *t, const struct row *row)
@@ -140,6 +146,8 @@ static noinline int enter_forced(struct thread *t)
 {
 	enter_sizes(t);
 	charge_force(t->process, t->call_device, t->reserved);
+	if (t->candidates)
+		t->candidates = 1U << (t->call_device & (LEDGER_DEVICES - 1));
 	return CALL_RUN;
 }
 
@@ -282,6 +290,8 @@ static noinline int leave_allocated(struct thread *t, const struct row *row)
 	/* Of the old form addresses are narrow, handles are not. */
 	__u64 handle = user_read(ARGUMENT(t, row->b), row->action <= ROW_ALLOCATE_PITCH ? width_of(row) : 8);
 
+	if (t->candidates)
+		place_found(t);
 	switch (row->action) {
 	case ROW_ALLOCATE_PITCH:
 		leave_pitch(t, row);
@@ -315,7 +325,7 @@ alone int leave_allocation(struct thread *t, __u32 code)
 	if (code == 0)
 		return leave_allocated(t, row);
 	allocation_undo(t);
-	return charge_drop(t->process, t->call_device, t->reserved);
+	return charge_drop_call(t);
 }
 
 /* t->object was taken at entry. */

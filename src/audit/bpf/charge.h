@@ -73,7 +73,54 @@ static noinline int charge_reserve_now(struct thread *t)
 	return 0;
 }
 
-/** charge_reserve() - reserve t->reserved bytes of t->call_device. Return: as ledger_reserve() */
+static inlined int charge_drop_now(struct audit_process *p, __u32 device, __u64 bytes);
+
+/* On each device that it may be, or on none. */
+static inlined int charge_reserve_candidates(struct thread *t)
+{
+	int r = 0;
+
+	for (__u32 i = 0; i < LEDGER_DEVICES && !r; i++) {
+		if (!(t->candidates & 1U << i))
+			continue;
+		t->call_device = i;
+		r = charge_reserve_now(t);
+	}
+	if (!r)
+		return 0;
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
+		if (i < t->call_device && t->candidates & 1U << i)
+			charge_drop_now(PROCESS(t->process), i, t->reserved);
+	return r;
+}
+
+/*
+ * Where the limits of the devices differ, as for a tenant that may use one of them alone, what the process
+ * itself says decides. When the call returns it is found out whether that was true.
+ */
+static inlined int charge_reserve_hinted(struct thread *t)
+{
+	__u32 hint = PROCESS(t->process)->hint_of[t->ordinal & (LEDGER_DEVICES - 1)];
+
+	if (hint >= LEDGER_DEVICES || !(t->candidates & 1U << hint))
+		return LEDGER_E_OVER;
+	t->candidates = 1U << hint;
+	t->call_device = hint;
+	return charge_reserve_now(t);
+}
+
+static inlined int charge_reserve_somewhere(struct thread *t)
+{
+	int r = charge_reserve_candidates(t);
+
+	return r == LEDGER_E_OVER || r == LEDGER_E_NEVER ? charge_reserve_hinted(t) : r;
+}
+
+/**
+ * charge_reserve() - reserve t->reserved bytes of t->call_device, or of all of t->candidates
+ *
+ * Return: as ledger_reserve(); t->call_device is the device that refuses.
+ */
 alone int charge_reserve(struct thread *t)
 {
 	int r;
@@ -82,7 +129,7 @@ alone int charge_reserve(struct thread *t)
 		return 0;
 	if (!charging_begin(t->process))
 		return LEDGER_E_BUSY;
-	r = charge_reserve_now(t);
+	r = t->candidates ? charge_reserve_somewhere(t) : charge_reserve_now(t);
 	charging_end(t->process);
 	return r;
 }
@@ -111,6 +158,15 @@ static noinline int charge_off(struct audit_process *p, __u32 device, __u64 byte
 	return 0;
 }
 
+static inlined int charge_drop_now(struct audit_process *p, __u32 device, __u64 bytes)
+{
+	bytes = bytes_take(USE(p, device), bytes);
+	if (bytes)
+		charge_off(p, device, bytes);
+	__sync_fetch_and_add(&p->n_changes, 1);
+	return 0;
+}
+
 /** charge_drop() - memory that was charged to a process is gone; at worst it stays charged until the process ends */
 alone int charge_drop(__u32 process, __u32 device, __u64 bytes)
 {
@@ -118,11 +174,21 @@ alone int charge_drop(__u32 process, __u32 device, __u64 bytes)
 
 	if (!charging_begin(process))
 		return 0;
-	bytes = bytes_take(USE(p, device), bytes);
-	if (bytes)
-		charge_off(p, device, bytes);
-	__sync_fetch_and_add(&p->n_changes, 1);
+	charge_drop_now(p, device, bytes);
 	charging_end(process);
+	return 0;
+}
+
+/** charge_drop_call() - the call has taken nothing of what was reserved for it */
+alone int charge_drop_call(struct thread *t)
+{
+	if (!t)
+		return 0;
+	if (!t->candidates)
+		return charge_drop(t->process, t->call_device, t->reserved);
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
+		if (t->candidates & 1U << i)
+			charge_drop(t->process, i, t->reserved);
 	return 0;
 }
 

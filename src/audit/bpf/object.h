@@ -140,11 +140,11 @@ alone __u64 process_left(__u32 process, __u32 device)
 	return ledger_chain_left(books, &PROCESS(process)->chain, device);
 }
 
-/* The strictest device, for a thread whose context nobody has seen. */
+/* The strictest device of those that the process is on, for a thread whose context nobody has seen. */
 alone int device_strictest(__u32 process)
 {
 	__u64 least = LEDGER_NO_LIMIT;
-	__u32 n = READ_ONCE(control.n_devices);
+	__u32 n = READ_ONCE(control.n_devices), seen_on = READ_ONCE(PROCESS(process)->seen_on);
 	__u32 device = 0;
 
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++) {
@@ -152,6 +152,8 @@ alone int device_strictest(__u32 process)
 
 		if (i >= n)
 			break;
+		if (seen_on && !(seen_on & 1U << i))
+			continue;
 		left = process_left(process, i);
 		if (left < least) {
 			least = left;

@@ -48,6 +48,16 @@ static noinline int order_overhead(__u32 at)
 	return 0;
 }
 
+static inlined void order_see(struct audit_process *p)
+{
+	__u32 bit = 1U << (ORDER->device & (LEDGER_DEVICES - 1));
+
+	if (ORDER->bytes)
+		p->seen_on |= bit;
+	else
+		p->seen_on &= ~bit;
+}
+
 static noinline int order_settle(void)
 {
 	int at = process_find(ORDER->tgid);
@@ -57,6 +67,7 @@ static noinline int order_settle(void)
 		return ORDER_GONE;
 	if (!charging_begin(at))
 		return ORDER_CHANGED;
+	order_see(PROCESS(at));
 	if (READ_ONCE(PROCESS(at)->n_changes) == ORDER->n_changes)
 		r = order_overhead(at);
 	charging_end(at);

@@ -10,7 +10,7 @@
 #ifndef AUDIT_BPF_POOL_H
 #define AUDIT_BPF_POOL_H
 
-#include "object.h"
+#include "place.h"
 
 #define POOL_DEFAULT_OF(device)	  (1ULL + (device))	/* not a handle any driver gives */
 #define POOL_IS_ALIAS		  (1ULL << 63)		/* in counts: a name of the device's default pool */

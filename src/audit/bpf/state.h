@@ -91,6 +91,8 @@ struct thread {
 	__u32 slot;		/* number + 1 of the slot it waits in */
 	__s32 ret_delta;
 	__u32 call_device;
+	__u32 ordinal;		/* whose device is not known, and the devices that it may be: see place.h */
+	__u32 candidates;
 	__u64 sp;
 	__u64 arguments[8];	/* six in registers; a power of two for the index */
 	__u64 size;		/* what the call asks for */

@@ -91,7 +91,9 @@ alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cg
 		p->graph_idle[i] = 0;
 		p->n_contexts[i] = 0;
 		p->device_of[i] = AUDIT_NO_DEVICE;
+		p->hint_of[i] = AUDIT_NO_DEVICE;
 	}
+	p->hinted = p->seen_on = p->placing = 0;
 	p->chain = *chain;
 	__sync_fetch_and_add(&TENANT(chain->tenants[0])->n_processes, 1);
 	return 0;
@@ -244,7 +246,7 @@ static noinline int process_get(struct thread *t, __u64 sp)
 	return at >= 0 ? at : -2;
 }
 
-/** process_device_of() - the device behind one of a process' ordinals */
+/** process_device_of() - the device behind one of a process' ordinals, the likeliest while it is not known */
 alone int process_device_of(__u32 process, __u32 ordinal)
 {
 	struct audit_process *p = PROCESS(process);
@@ -256,7 +258,10 @@ alone int process_device_of(__u32 process, __u32 ordinal)
 	known = p->device_of[ordinal & (LEDGER_DEVICES - 1)];
 	if (known != AUDIT_NO_DEVICE)
 		return known;
-	/* One device: no question. Several: the order of the driver, until the process asks for a UUID. */
+	known = p->hint_of[ordinal & (LEDGER_DEVICES - 1)];
+	if (known != AUDIT_NO_DEVICE)
+		return known;
+	/* One device: no question. Several: the order of the driver. */
 	return n > 1 && ordinal < n ? ordinal : 0;
 }
 
