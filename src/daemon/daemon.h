@@ -31,6 +31,8 @@ struct overuse;
  * @activity:		what was last seen of who is at work
  * @compute_since_us:	the same, for compute limits
  * @compute_reason:	why compute limits are not enforced; NULL if they are
+ * @placing:		set while processes are looked for on the devices
+ * @placing_until_us:	how long they are
  * @waiters:		calls that wait for an event
  * @gate:		listens for reports of the second gate
  * @overuse:		samples the devices and acts on tenants beyond their requests
@@ -52,6 +54,8 @@ struct daemon {
 	const char *compute_reason;
 	uint64_t compute_since_us[LEDGER_DEVICES];
 	struct activity *activity;
+	sd_event_source *placing;
+	uint64_t placing_until_us;
 	struct waiter *waiters;
 	struct gate *gate;
 	struct overuse *overuse;
@@ -90,6 +94,21 @@ void daemon_settle(struct daemon *d);
 int daemon_activity_open(struct daemon *d);
 void daemon_activity_read(struct daemon *d);
 void daemon_activity_close(struct daemon *d);
+
+/**
+ * daemon_place_hint() - tell the engine which devices a new process says that it uses
+ */
+void daemon_place_hint(struct daemon *d, pid_t pid);
+
+/**
+ * daemon_place() - tell the engine where processes are that have made a context on a number nobody knows
+ */
+void daemon_place(struct daemon *d);
+
+/**
+ * daemon_place_soon() - the same, again and again until the devices list them
+ */
+void daemon_place_soon(struct daemon *d);
 
 /**
  * daemon_compute_start() - from now on read what devices tell of their time, and enforce compute limits

@@ -20,6 +20,8 @@ static const enum event_kind kind_of[AUDIT_EVENT_KINDS] = {
 	[AUDIT_EVENT_FAILED_ALLOW] = EVENT_OVERRUN,
 	[AUDIT_EVENT_FAILED_DENY] = EVENT_DENIED,
 	[AUDIT_EVENT_DEVICE_UNKNOWN] = EVENT_DEVICE_UNKNOWN,
+	[AUDIT_EVENT_PLACE] = NOT_KEPT,
+	[AUDIT_EVENT_ELSEWHERE] = EVENT_ELSEWHERE,
 	[AUDIT_EVENT_UNRECORDED] = EVENT_UNRECORDED,
 	[AUDIT_EVENT_RAN] = EVENT_RAN,
 	[AUDIT_EVENT_THROTTLED] = EVENT_THROTTLED,
@@ -84,6 +86,8 @@ static const char *verb_of(uint32_t kind)
 		return "was killed, as nobody could answer for";
 	case AUDIT_EVENT_FAILED_ALLOW:
 		return "took without an answer";
+	case AUDIT_EVENT_ELSEWHERE:
+		return "was killed, as it took on another device than it had said";
 	case AUDIT_EVENT_FAILED_DENY:
 		return "was refused at once, as nobody could hold";
 	case AUDIT_EVENT_RAN:
@@ -172,8 +176,13 @@ void daemon_on_engine_event(const struct audit_event *e, const char *text, void 
 
 	if (e->kind >= AUDIT_EVENT_KINDS)
 		return;
+	/* A thread of the process may wait for the hint. */
+	if (e->kind == AUDIT_EVENT_NEW_PROCESS)
+		daemon_place_hint(d, e->tgid);
 	if (e->kind == AUDIT_EVENT_NEW_PROCESS && process_uid(e->tgid, &uid) == 0)
 		tenants_meet(&d->tenants, uid);
+	if (e->kind == AUDIT_EVENT_PLACE)
+		daemon_place_soon(d);
 	if (e->kind == AUDIT_EVENT_SETTLE)
 		daemon_settle(d);
 	/* One that is answered at once is told by its refusal. */

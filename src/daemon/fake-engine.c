@@ -205,6 +205,16 @@ int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t de
 	return 0;
 }
 
+int engine_hint(struct engine *engine, pid_t pid, const uint8_t *device_of)
+{
+	return ENGINE_E_GONE;
+}
+
+int engine_place(struct engine *engine, pid_t pid, unsigned device)
+{
+	return ENGINE_E_GONE;
+}
+
 int engine_reap(struct engine *engine)
 {
 	return 0;

@@ -5,12 +5,11 @@
  */
 #include "daemon/libraries.h"
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "daemon/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -62,31 +61,14 @@ void libraries_attach_system(struct engine *engine, const char *nvml_dir)
 		attach_in(engine, system_dirs[i]);
 }
 
-/* The value of a variable in the bytes of /proc/PID/environ, in place; NULL if it is not set. */
-static char *find_variable(char *environ, size_t len, const char *name)
-{
-	size_t n = strlen(name);
-	char *p;
-
-	for (p = environ; p < environ + len; p += strlen(p) + 1) {
-		if (strncmp(p, name, n) == 0 && p[n] == '=')
-			return p + n + 1;
-	}
-	return NULL;
-}
-
 void libraries_attach_for(struct engine *engine, pid_t pid)
 {
-	_cleanup_free_ char *environ = NULL;
-	char path[64], *dirs, *dir, *full, *state = NULL;
-	size_t len = 0;
+	_cleanup_free_ char *dirs = NULL;
+	char *dir, *full, *state = NULL;
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	if (file_read_at(AT_FDCWD, path, 1 << 20, &environ, &len) < 0)
+	if (process_variable(pid, "LD_LIBRARY_PATH", &dirs) < 0)
 		return;
-	dirs = find_variable(environ, len, "LD_LIBRARY_PATH");
-	for (dir = dirs ? strtok_r(dirs, ":", &state) : NULL; dir;
-	     dir = strtok_r(NULL, ":", &state)) {
+	for (dir = strtok_r(dirs, ":", &state); dir; dir = strtok_r(NULL, ":", &state)) {
 		full = *dir == '/' ? strdup(dir) : str_format("/proc/%d/cwd/%s", pid, dir);
 		if (full)
 			attach_in(engine, full);

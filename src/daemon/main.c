@@ -483,6 +483,7 @@ static void daemon_close(struct daemon *d)
 	gpu_close(d->gpu);
 	event_log_close(d->events);
 	free(d->offsets_dir);
+	sd_event_source_unref(d->placing);
 	sd_event_source_unref(d->reload);
 	sd_event_source_unref(d->reload_offsets);
 	sd_event_unref(d->loop);

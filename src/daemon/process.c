@@ -55,6 +55,26 @@ int process_start_time(pid_t pid, uint64_t *ret)
 	return 0;
 }
 
+int process_variable(pid_t pid, const char *name, char **ret)
+{
+	_cleanup_free_ char *environ = NULL;
+	size_t len = 0, n = strlen(name);
+	char path[64], *p;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	r = file_read_at(AT_FDCWD, path, 1 << 20, &environ, &len);
+	if (r < 0)
+		return r;
+	for (p = environ; p < environ + len; p += strlen(p) + 1) {
+		if (strncmp(p, name, n) != 0 || p[n] != '=')
+			continue;
+		*ret = strdup(p + n + 1);
+		return *ret ? 0 : -ENOMEM;
+	}
+	return -ENOENT;
+}
+
 void process_name(pid_t pid, char ret[PROCESS_NAME_SIZE])
 {
 	_cleanup_free_ char *comm = NULL;

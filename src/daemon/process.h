@@ -59,4 +59,13 @@ int user_id(const char *name, uid_t *ret);
  */
 bool group_has(const char *group, uid_t uid);
 
+/**
+ * process_variable() - what a variable of its environment was set to when it began
+ *
+ * A hint and no more: a process can write over what /proc shows of it.
+ *
+ * Return: 0; -ENOENT where it is not set, or a fault.
+ */
+int process_variable(pid_t pid, const char *name, char **ret);
+
 #endif

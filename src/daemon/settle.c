@@ -184,4 +184,5 @@ void daemon_settle(struct daemon *d)
 	for (i = 0; i < daemon_n_devices(d); i++)
 		settle_device(d, i, &charged);
 	free(charged.items);
+	daemon_place(d);
 }

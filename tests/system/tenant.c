@@ -262,6 +262,12 @@ int main(int argc, char **argv)
 	int device = 0, r;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	/* As programs do that choose their devices themselves: nobody sees it from outside. */
+	if (argc > 2 && strcmp(argv[1], "--visible") == 0) {
+		setenv("CUDA_VISIBLE_DEVICES", argv[2], 1);
+		argv += 2;
+		argc -= 2;
+	}
 	load();
 	/* Without a context the child of a fork can still make its own. */
 	if (argc > 1 && strcmp(argv[1], "--later") == 0) {
