@@ -21,6 +21,8 @@ struct access {
 	struct kind kind;   /* of the address */
 	LLVMValueRef base;  /* 64 bits: lane 0's address */
 	LLVMValueRef limit; /* shared: bytes that there are */
+	bool masked;	    /* there are instructions that leave lanes out */
+	LLVMValueRef lanes; /* which take part, as a vector of bits; all, where not masked */
 };
 
 static LLVMValueRef wide(struct access *a, uint64_t v)
@@ -139,10 +141,37 @@ static LLVMValueRef pick_elements(struct access *a, LLVMValueRef all, uint32_t f
 				      LLVMConstVector(at, N_LANES), "");
 }
 
+/* Only the lanes that take part; the others keep what they have. */
+static LLVMValueRef load_masked(struct access *a, LLVMValueRef at)
+{
+	LLVMTypeRef type = emit_vector_of(a->e, a->element);
+	LLVMValueRef p = LLVMBuildBitCast(a->e->b, pointer(a, at), LLVMPointerType(type, 0), "");
+	LLVMTypeRef types[] = { type, LLVMTypeOf(p) };
+	LLVMValueRef args[] = { p, emit_int(a->e, a->e->i32, a->in->bytes), a->lanes,
+				emit_vector(a->e, value_operand(a, 0), value_class(a->in)) };
+
+	return emit_intrinsic(a->e, "llvm.masked.load", types, 2, args, 4);
+}
+
+static void store_masked(struct access *a, LLVMValueRef v, LLVMValueRef at)
+{
+	LLVMValueRef p = LLVMBuildBitCast(a->e->b, pointer(a, at), LLVMPointerType(LLVMTypeOf(v), 0), "");
+	LLVMTypeRef types[] = { LLVMTypeOf(v), LLVMTypeOf(p) };
+	LLVMValueRef args[] = { v, p, emit_int(a->e, a->e->i32, a->in->bytes), a->lanes };
+
+	emit_intrinsic(a->e, "llvm.masked.store", types, 2, args, 4);
+}
+
 static void load_row(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
 {
 	uint32_t n = a->in->vec;
-	LLVMValueRef all = emit_load(a->e, LLVMVectorType(a->element, n * N_LANES), pointer(a, at), a->in->bytes);
+	LLVMValueRef all;
+
+	if (a->masked) {
+		ret[0] = load_masked(a, at);
+		return;
+	}
+	all = emit_load(a->e, LLVMVectorType(a->element, n * N_LANES), pointer(a, at), a->in->bytes);
 
 	for (uint32_t i = 0; i < n; i++)
 		ret[i] = to_register(a, n == 1 ? all : pick_elements(a, all, i), true);
@@ -166,6 +195,10 @@ static void store_row(struct access *a, LLVMValueRef at)
 
 	for (uint32_t i = 0; i < n; i++)
 		v[i] = to_memory(a, emit_vector(a->e, value_operand(a, i), value_class(a->in)));
+	if (a->masked) {
+		store_masked(a, v[0], at);
+		return;
+	}
 	if (n == 4) {
 		v[0] = append(a, append(a, v[0], v[1]), append(a, v[2], v[3]));
 	} else if (n == 2) {
@@ -204,8 +237,10 @@ static void load_lanes(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
 		LLVMTypeRef type = emit_vector_of(e, a->element);
 		LLVMValueRef p = pointers(a, at, i);
 		LLVMTypeRef types[] = { type, LLVMTypeOf(p) };
-		LLVMValueRef args[] = { p, emit_int(e, e->i32, a->in->bytes),
-					emit_int(e, emit_vector_of(e, e->i1), 1), LLVMGetUndef(type) };
+		LLVMValueRef args[] = { p, emit_int(e, e->i32, a->in->bytes), a->lanes, LLVMGetUndef(type) };
+
+		if (a->masked)
+			args[3] = emit_vector(e, value_operand(a, i), value_class(a->in));
 
 		ret[i] = to_register(a, emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 4), true);
 	}
@@ -219,8 +254,7 @@ static void store_lanes(struct access *a, LLVMValueRef at)
 		LLVMValueRef p = pointers(a, at, i);
 		LLVMValueRef v = to_memory(a, emit_vector(e, value_operand(a, i), value_class(a->in)));
 		LLVMTypeRef types[] = { LLVMTypeOf(v), LLVMTypeOf(p) };
-		LLVMValueRef args[] = { v, p, emit_int(e, e->i32, a->in->bytes),
-					emit_int(e, emit_vector_of(e, e->i1), 1) };
+		LLVMValueRef args[] = { v, p, emit_int(e, e->i32, a->in->bytes), a->lanes };
 
 		emit_intrinsic(e, "llvm.masked.scatter", types, 2, args, 4);
 	}
@@ -403,6 +437,22 @@ static LLVMValueRef reduce(struct access *a, const char *name, LLVMValueRef v)
 	return emit_intrinsic(a->e, name, &type, 1, &v, 1);
 }
 
+/* Lanes that take no part have the address of the first that does. */
+static LLVMValueRef addresses(struct access *a, LLVMValueRef bits)
+{
+	struct emit *e = a->e;
+	LLVMValueRef at = address(a, true), first;
+
+	if (!a->masked) {
+		a->base = LLVMBuildExtractElement(e->b, at, emit_int(e, e->i32, 0), "");
+		return at;
+	}
+	first = emit_intrinsic(e, "llvm.cttz", &e->i32, 1, (LLVMValueRef[]){ bits, emit_int(e, e->i1, 0) }, 2);
+	first = LLVMBuildAnd(e->b, first, emit_int(e, e->i32, N_LANES - 1), "");
+	a->base = LLVMBuildExtractElement(e->b, at, first, "");
+	return LLVMBuildSelect(e->b, a->lanes, at, emit_splat(e, a->base), "");
+}
+
 /* They may follow each other all the same. */
 static void try_row(struct access *a, struct ways *w, LLVMValueRef all, LLVMValueRef at)
 {
@@ -415,15 +465,16 @@ static void try_row(struct access *a, struct ways *w, LLVMValueRef all, LLVMValu
 }
 
 /* Lanes whose addresses are known one by one only. */
-static void access_lanes(struct access *a, struct ways *w, LLVMValueRef all)
+static void access_lanes(struct access *a, struct ways *w, LLVMValueRef all, LLVMValueRef bits)
 {
 	struct emit *e = a->e;
-	LLVMValueRef at = address(a, true), spread, most, ok;
+	LLVMValueRef at = addresses(a, bits), spread, most, ok;
 	LLVMBasicBlockRef other, good = emit_new_block(e, "lanes");
 
-	a->base = LLVMBuildExtractElement(e->b, at, emit_int(e, e->i32, 0), "");
 	if (a->in->kind != JIT_REDUCE)
 		try_row(a, w, all, at);
+	if (a->masked)
+		all = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
 	open_way(a, all, &other);
 	spread = reduce(a, "llvm.vector.reduce.or", LLVMBuildXor(e->b, at, emit_splat(e, a->base), ""));
 	ok = is_aligned(a, LLVMBuildOr(e->b, spread, a->base, ""));
@@ -452,7 +503,7 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 		.kind = kind_of_operand(e->u, in->args[0], e->state),
 	};
 	struct ways ways = { 0 };
-	LLVMValueRef bits = emit_guard_bits(e, in), all, last;
+	LLVMValueRef bits = emit_guard_bits(e, in), all, last, ok;
 
 	if (a.shared)
 		a.limit = LLVMBuildZExt(e->b, emit_fixed(e, e->i32, e->block_ptr,
@@ -464,12 +515,16 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 		return;
 	}
 	ways.end = emit_new_block(e, "end");
+	a.masked = e->can_mask && in->vec == 1 && in->bytes >= 4 && in->kind != JIT_REDUCE;
+	a.lanes = a.masked ? LLVMBuildBitCast(e->b, bits, emit_vector_of(e, e->i1), "") :
+			     emit_int(e, emit_vector_of(e, e->i1), 1);
 	all = LLVMBuildICmp(e->b, LLVMIntEQ, bits, emit_int(e, e->i32, UINT32_MAX), "");
 	if (a.kind.state == KIND_AFFINE && a.kind.stride == a.size && in->kind != JIT_REDUCE) {
 		last = LLVMBuildAdd(e->b, a.base, wide(&a, (N_LANES - 1) * (uint64_t)a.size), "");
-		way_row(&a, &ways, both(&a, all, both(&a, is_aligned(&a, a.base), is_range(&a, a.base, last))));
+		ok = both(&a, is_aligned(&a, a.base), is_range(&a, a.base, last));
+		way_row(&a, &ways, a.masked ? ok : both(&a, all, ok));
 	} else {
-		access_lanes(&a, &ways, all);
+		access_lanes(&a, &ways, all, bits);
 	}
 	way_handler(&a, &ways, bits);
 	join_ways(&a, &ways);

@@ -58,6 +58,7 @@ struct emit {
 	VEC(struct jit_exit, exits);
 	VEC(struct jit_entry, entries);
 	VEC(struct jit_value, outs);
+	bool can_mask; /* the CPU can leave lanes out of loads and stores */
 	bool no_memory;
 };
 

@@ -97,6 +97,16 @@ static LLVMTargetMachineRef machine_new(void)
 	return machine;
 }
 
+/* AVX2 has such loads and stores too, but they are slow where they are not many. */
+static bool has_masks(LLVMTargetMachineRef machine)
+{
+	char *features = LLVMGetTargetMachineFeatureString(machine);
+	bool has = strstr(features, "+avx512vl") != NULL;
+
+	LLVMDisposeMessage(features);
+	return has;
+}
+
 /* ---- a request ---------------------------------------------------------------------------------- */
 
 static bool optimise(struct emit *e, LLVMTargetMachineRef machine)
@@ -179,7 +189,7 @@ static bool reply_object(const struct emit *e, LLVMMemoryBufferRef object)
 static bool answer(struct unit *u, LLVMTargetMachineRef machine)
 {
 	LLVMMemoryBufferRef object;
-	struct emit e = { .u = u };
+	struct emit e = { .u = u, .can_mask = has_masks(machine) };
 	bool ok;
 
 	e.ctx = LLVMContextCreate();
