@@ -62,8 +62,9 @@
  * @n_errors:	posted records that failed; the guest reports each change at its next call
  * @error:	the result of the last such record
  * @error_call:	which call that was
- * @sleeps:	the host's thread sleeps, or is about to: ring the doorbell after publishing. The host
- *		sets this, looks at `head` again, and only then sleeps
+ * @sleeps:	odd while the host's thread sleeps, or is about to, and another number each time: ring the
+ *		doorbell after publishing, once for each such number, for waking takes the host a while. The
+ *		host sets this, looks at `head` again, and only then sleeps
  *
  * What the guest writes and what the host writes are in cache lines of their own, and `sleeps`,
  * which the guest reads whenever it publishes, is apart from the words that change with each record.

@@ -31,6 +31,8 @@ static pthread_key_t lane_key;
 /* Tickets given out to posted records of all threads. */
 static _Atomic uint64_t n_posted;
 static __thread struct guest_lane *own_lane;
+/* For COTENANT_STATS: calls that waited, doorbells. */
+static _Atomic uint64_t n_asked, n_kicks;
 
 static void in_child(void)
 {
@@ -229,11 +231,17 @@ static CUresult room_wait(struct guest_lane *l, uint64_t size)
 
 static void publish(struct guest_lane *l, uint64_t size)
 {
+	uint32_t sleeps;
+
 	l->head += size;
 	__atomic_store_n(&l->lane->guest.head, l->head, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&l->lane->bell.sleeps, __ATOMIC_RELAXED))
-		carrier->kick(&l->carrier);
+	sleeps = __atomic_load_n(&l->lane->bell.sleeps, __ATOMIC_RELAXED);
+	if (sleeps % 2 == 0 || sleeps == l->rung)
+		return;
+	l->rung = sleeps;
+	carrier->kick(&l->carrier);
+	atomic_fetch_add_explicit(&n_kicks, 1, memory_order_relaxed);
 }
 
 static uint64_t aligned(uint64_t size)
@@ -293,6 +301,7 @@ static CUresult ask(struct guest_lane *l, uint64_t ticket, const uint8_t **ret_d
 {
 	CUresult r;
 
+	atomic_fetch_add_explicit(&n_asked, 1, memory_order_relaxed);
 	send_record(l, WIRE_F_REPLY, ticket);
 	r = wait_for(l, &l->lane->host.replied, l->n_sent);
 	if (r != CUDA_SUCCESS)
@@ -337,4 +346,11 @@ CUresult lane_error(struct guest_lane *l, CUresult result)
 	error = l->lane->host.error;
 	guest_log("%s failed with %d, told by a later call", wire_call_name(l->lane->host.error_call), error);
 	return result != CUDA_SUCCESS ? result : error;
+}
+
+__attribute__((destructor)) static void say_stats(void)
+{
+	if (getenv("COTENANT_STATS") && block)
+		guest_log("%llu posted, %llu asked, %llu doorbells", (unsigned long long)atomic_load(&n_posted),
+			  (unsigned long long)atomic_load(&n_asked), (unsigned long long)atomic_load(&n_kicks));
 }

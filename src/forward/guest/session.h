@@ -45,6 +45,7 @@ int session_revoke(uint32_t id);
  * @head:	bytes published
  * @n_sent:	records published, the number of the last
  * @n_errors:	failures of posted records that were reported
+ * @rung:	the host's sleep that was rung for last
  */
 struct guest_lane {
 	struct carrier_lane carrier;
@@ -55,6 +56,7 @@ struct guest_lane {
 	uint64_t n_sent;
 	uint64_t n_errors;
 	uint64_t writing;
+	uint32_t rung;
 };
 
 /** lane_get() - the calling thread's, made at its first call. Return: CUDA_SUCCESS, or what to answer. */

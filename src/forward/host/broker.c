@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "forward/host/sandbox.h"
 #include "forward/host/session.h"
 
 #include <errno.h>
@@ -181,6 +182,9 @@ int main(int argc, char **argv)
 	if (r)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
+	r = sandbox_pids();
+	if (r < 0)
+		log_warn(r, "workers see the processes of the host");
 	listener = listen_on(path);
 	if (listener < 0)
 		return log_err(listener, "cannot listen on %s", path), 1;

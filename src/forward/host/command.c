@@ -239,6 +239,16 @@ static CUresult decode_argument(struct decoder *d, size_t i)
 	}
 }
 
+/* The call believes the number that a list's length argument points at, so it is what there is room for. */
+static void clamp_list(struct decoder *d, size_t i)
+{
+	size_t *n = (size_t *)d->words[d->wire->arguments[i].count];
+	size_t room = (d->raw[i] - 1) / sizeof(uint64_t);
+
+	if (n && *n > room)
+		*n = room;
+}
+
 static CUresult decode(struct decoder *d)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -249,6 +259,9 @@ static CUresult decode(struct decoder *d)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (i = 0; i < d->wire->n_arguments && r == CUDA_SUCCESS; i++)
 		r = decode_argument(d, i);
+	for (i = 0; i < d->wire->n_arguments && r == CUDA_SUCCESS; i++)
+		if (d->raw[i] && d->wire->arguments[i].kind == WIRE_LIST)
+			clamp_list(d, i);
 	return r;
 }
 

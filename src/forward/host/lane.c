@@ -5,8 +5,7 @@
  * can only have meant to.
  *
  * Between two records the thread looks at the ring for a while before it sleeps, because a sleeper costs
- * the guest a system call and the next record a wake-up. How long adapts to whether it helps; on a
- * machine with more to do than processors it goes down to nothing by itself.
+ * the guest a system call and the next record a wake-up. How long adapts to whether it helps.
  */
 #include "forward/host/lane.h"
 
@@ -22,8 +21,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
+/*
+ * The least is longer than a doorbell takes the guest: a thread that sleeps again before the guest is back from
+ * ringing would have each record ring anew.
+ */
 #define SPIN_MAX_NS 50000ULL
-#define SPIN_MIN_NS 500ULL
+#define SPIN_MIN_NS 10000ULL
 
 struct host_lane {
 	struct lane *lane;
@@ -33,6 +36,7 @@ struct host_lane {
 	int kick, call;
 	uint64_t tail, executed;
 	uint64_t spin_ns;
+	uint32_t sleeps;
 	_Atomic bool stop;
 	struct wire_record record;
 	uint64_t body[WIRE_RECORD_MAX / sizeof(uint64_t)];
@@ -83,12 +87,12 @@ static void sleep_until_kicked(struct host_lane *l)
 {
 	uint64_t n;
 
-	__atomic_store_n(&l->lane->bell.sleeps, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&l->lane->bell.sleeps, ++l->sleeps, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (head_of(l) == l->tail && !atomic_load(&l->stop))
 		while (read(l->kick, &n, sizeof(n)) < 0 && errno == EINTR)
 			;
-	__atomic_store_n(&l->lane->bell.sleeps, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&l->lane->bell.sleeps, ++l->sleeps, __ATOMIC_SEQ_CST);
 }
 
 /* Return: is there a record? Not where the lane is to end. */

@@ -27,7 +27,8 @@ static _Noreturn void become_worker(const struct session_limits *limits, int soc
 	sigset_t none;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != broker)
+	/* From within a pid namespace a parent outside of it is 0; it is another where the broker is gone. */
+	if (getppid() != broker && getppid() != 0)
 		_exit(1);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

@@ -15,9 +15,11 @@
 #include "forward/host/ipc.h"
 #include "forward/host/lane.h"
 #include "forward/host/memory.h"
+#include "forward/host/sandbox.h"
 #include "forward/socket.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -98,18 +100,50 @@ static int serve(void)
 	}
 }
 
-static int start_driver(const char *library)
+/**
+ * struct start - the driver's start, by a thread that has no capabilities, and so its threads have none
+ */
+struct start {
+	const char *library;
+	int result;
+};
+
+static void *start_driver(void *arg)
 {
+	struct start *start = arg;
 	const char *error = NULL;
 	CUresult result;
+
+	start->result = sandbox_drop();
+	if (start->result < 0)
+		return NULL;
+	start->result = driver_open(start->library, &error, &result);
+	if (start->result == -ENOENT)
+		log_err(0, "%s", error);
+	else if (start->result < 0)
+		log_err(0, "%s: cuInit answered %d", start->library, result);
+	return NULL;
+}
+
+static int start(const char *library)
+{
+	struct start start = { .library = library };
+	const char *what = "namespaces";
+	pthread_t thread;
 	int r;
 
-	r = driver_open(library, &error, &result);
-	if (r == -ENOENT)
-		return log_err(0, "%s", error), r;
+	r = sandbox_begin();
 	if (r < 0)
-		return log_err(0, "%s: cuInit answered %d", library, result), r;
-	return 0;
+		return log_err(r, "cannot confine a worker (%s)", what);
+	r = -pthread_create(&thread, NULL, start_driver, &start);
+	if (r == 0)
+		r = -pthread_join(thread, NULL);
+	if (r == 0)
+		r = start.result;
+	if (r < 0)
+		return r;
+	r = sandbox_finish(&what);
+	return r < 0 ? log_err(r, "cannot confine a worker (%s)", what) : 0;
 }
 
 /* What the broker waits for: the driver is there, or why not. */
@@ -131,7 +165,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	r = handle_init();
 	if (r == 0)
-		r = start_driver(argv[1]);
+		r = start(argv[1]);
 	if (say_ready(r) < 0 || r < 0)
 		return 1;
 	r = serve();

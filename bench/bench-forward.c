@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What forwarding costs: bench-forward
+ *
+ * Prints a table of medians; `bench/run forward` runs it through `cotenant forward` and directly.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/cuda/cuda_abi.h"
+
+#define ROUNDS	   9
+#define COPY_BYTES (64UL << 20)
+
+static const char ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
+			  ".visible .entry nothing(.param .u64 a, .param .u32 b)\n{\n\tret;\n}\n";
+
+static CUresult (*init)(unsigned);
+static CUresult (*retain)(CUcontext *, CUdevice);
+static CUresult (*set_current)(CUcontext);
+static CUresult (*get_flags)(unsigned *);
+static CUresult (*mem_alloc)(CUdeviceptr *, size_t);
+static CUresult (*host_alloc)(void **, size_t, unsigned);
+static CUresult (*to_device)(CUdeviceptr, const void *, size_t);
+static CUresult (*to_host)(void *, CUdeviceptr, size_t);
+static CUresult (*load)(CUmodule *, const void *);
+static CUresult (*get_function)(CUfunction *, CUmodule, const char *);
+static CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+			  CUstream, void **, void **);
+static CUresult (*synchronize)(void);
+
+static const struct {
+	const char *name;
+	void *slot;
+} calls[] = {
+	{ "cuInit", &init },
+	{ "cuDevicePrimaryCtxRetain", &retain },
+	{ "cuCtxSetCurrent", &set_current },
+	{ "cuCtxGetFlags", &get_flags },
+	{ "cuMemAlloc_v2", &mem_alloc },
+	{ "cuMemHostAlloc", &host_alloc },
+	{ "cuMemcpyHtoD_v2", &to_device },
+	{ "cuMemcpyDtoH_v2", &to_host },
+	{ "cuModuleLoadData", &load },
+	{ "cuModuleGetFunction", &get_function },
+	{ "cuLaunchKernel", &launch },
+	{ "cuCtxSynchronize", &synchronize },
+};
+
+static CUfunction nothing;
+static CUdeviceptr device;
+static char *pinned, *pageable, *other;
+
+static void must(int result, const char *what)
+{
+	if (result == 0)
+		return;
+	fprintf(stderr, "%s answered %d\n", what, result);
+	exit(1);
+}
+
+static void driver_open(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (!library) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(1);
+	}
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		void *found = dlsym(library, calls[i].name);
+
+		must(!found, calls[i].name);
+		memcpy(calls[i].slot, &found, sizeof(found));
+	}
+}
+
+static double clock_us(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median of what a call takes over ROUNDS batches of @n; @after ends each batch, untimed. */
+static double median_us(clockid_t clock, void (*call)(void), int n, void (*after)(void))
+{
+	double us[ROUNDS];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		double start = clock_us(clock);
+
+		for (int k = 0; k < n; k++)
+			call();
+		us[i] = (clock_us(clock) - start) / n;
+		if (after)
+			after();
+	}
+	qsort(us, ROUNDS, sizeof(us[0]), ascending);
+	return us[ROUNDS / 2];
+}
+
+static void launch_nothing(void)
+{
+	uint64_t a = 1;
+	unsigned b = 2;
+	void *parameters[] = { &a, &b };
+
+	must(launch(nothing, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL), "cuLaunchKernel");
+}
+
+static void wait_for_all(void)
+{
+	must(synchronize(), "cuCtxSynchronize");
+}
+
+static void round_trip(void)
+{
+	unsigned flags;
+
+	must(get_flags(&flags), "cuCtxGetFlags");
+}
+
+static void copy_memory(void)
+{
+	memcpy(other, pageable, COPY_BYTES);
+}
+
+static void copy_pinned_in(void)
+{
+	must(to_device(device, pinned, COPY_BYTES), "cuMemcpyHtoD");
+}
+
+static void copy_pageable_in(void)
+{
+	must(to_device(device, pageable, COPY_BYTES), "cuMemcpyHtoD");
+}
+
+static void copy_pageable_out(void)
+{
+	must(to_host(other, device, COPY_BYTES), "cuMemcpyDtoH");
+}
+
+static void row(const char *what, double value)
+{
+	printf("%-44s %9.3f\n", what, value);
+}
+
+static void rows_of_copies(void)
+{
+	double memory;
+
+	must(mem_alloc(&device, COPY_BYTES), "cuMemAlloc");
+	must(host_alloc((void **)&pinned, COPY_BYTES, 0), "cuMemHostAlloc");
+	pageable = malloc(COPY_BYTES);
+	other = malloc(COPY_BYTES);
+	must(!pageable || !other, "malloc");
+	memset(pageable, 1, COPY_BYTES);
+	memset(other, 2, COPY_BYTES);
+	memset(pinned, 3, COPY_BYTES);
+	memory = median_us(CLOCK_MONOTONIC, copy_memory, 1, NULL);
+	row("64 MiB by memcpy, GB/s", COPY_BYTES / memory / 1e3);
+	row("  pinned, to the device, of memcpy's rate",
+	    memory / median_us(CLOCK_MONOTONIC, copy_pinned_in, 1, NULL));
+	row("  pageable, to the device",
+	    memory / median_us(CLOCK_MONOTONIC, copy_pageable_in, 1, NULL));
+	row("  pageable, to the host",
+	    memory / median_us(CLOCK_MONOTONIC, copy_pageable_out, 1, NULL));
+}
+
+int main(void)
+{
+	double start = clock_us(CLOCK_MONOTONIC);
+	CUcontext context;
+	CUmodule module;
+
+	driver_open();
+	must(init(0), "cuInit");
+	must(retain(&context, 0), "cuDevicePrimaryCtxRetain");
+	row("cuInit + primary context, once, ms", (clock_us(CLOCK_MONOTONIC) - start) / 1e3);
+	must(set_current(context), "cuCtxSetCurrent");
+	must(load(&module, ptx), "cuModuleLoadData");
+	must(get_function(&nothing, module, "nothing"), "cuModuleGetFunction");
+	row("launch of 1,000, the caller's CPU, us each",
+	    median_us(CLOCK_THREAD_CPUTIME_ID, launch_nothing, 1000, wait_for_all));
+	row("launch of 1,000, the caller's time, us each",
+	    median_us(CLOCK_MONOTONIC, launch_nothing, 1000, wait_for_all));
+	row("round trip (cuCtxGetFlags), us", median_us(CLOCK_MONOTONIC, round_trip, 1000, NULL));
+	rows_of_copies();
+	return 0;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Commands of a hostile guest against the worker's decoder. The input is records, each of two bytes of length,
+ * two of the call, and the body; where the call's first bit is set the body is put into the shape that the
+ * table asks for, so that what lies behind the first checks is reached.
+ */
+#include "forward/host/command.h"
+
+#include "base/base.h"
+#include "forward/host/handle.h"
+#include "forward/host/memory.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define GRANT_SIZE (64 << 10)
+
+static uint64_t body[WIRE_RECORD_MAX / sizeof(uint64_t)];
+static uint64_t reply[REPLY_MAX / sizeof(uint64_t)];
+
+static void begin(void)
+{
+	int fd = memfd_create("fuzz", 0);
+
+	if (fd < 0 || ftruncate(fd, GRANT_SIZE) < 0 || handle_init() < 0 ||
+	    grant_add(0, fd, 0, GRANT_SIZE, NULL, 0) < 0 || grant_add(1, fd, 0, GRANT_SIZE, NULL, 0) < 0)
+		abort();
+	close(fd);
+	for (int kind = 1; kind < N_HANDLE_KINDS; kind++)
+		for (uint64_t object = 0x1000; object < 0x1004; object++)
+			handle_put(kind, object);
+}
+
+/* A name that exists, of the kind that is wanted: entries were made kind by kind, four of each. */
+static uint64_t some_handle(enum handle_kind kind, uint64_t seed)
+{
+	return handle_put(kind, 0x1000 + seed % 4);
+}
+
+static void shape_argument(const struct wire_argument *argument, uint64_t *word, uint64_t *words)
+{
+	uint64_t n = *word % 5;
+
+	switch (argument->kind) {
+	case WIRE_HANDLE:
+		*word = some_handle(argument->handle, *word);
+		break;
+	case WIRE_ADDRESS:
+	case WIRE_RANGE:
+	case WIRE_RANGE2D:
+		*word = 0x10000000ULL + *word % 0x10000000ULL;
+		break;
+	case WIRE_OUT_N:
+	case WIRE_IN_N:
+	case WIRE_HANDLES:
+		words[argument->count] = n;
+		*word = n * argument->size + 1;
+		break;
+	case WIRE_LIST:
+		*word = n * argument->size + 1;
+		break;
+	case WIRE_BUFFER:
+		words[argument->count] %= 256;
+		*word = *word % 2 ? 1 : words[argument->count] + 2;
+		break;
+	case WIRE_STRING:
+		*word = *word % 64 + 2;
+		break;
+	case WIRE_OUT:
+	case WIRE_OUT_HANDLE:
+	case WIRE_IN:
+	case WIRE_INOUT:
+	case WIRE_STRING_OUT:
+		*word = argument->size + 1;
+		break;
+	default:
+		break;
+	}
+}
+
+static void shape(unsigned call)
+{
+	const struct wire_call *wire;
+	size_t i;
+
+	if (call >= CALL_N)
+		return;
+	wire = &wire_calls[call];
+	for (i = 0; i < wire->n_arguments; i++)
+		shape_argument(&wire->arguments[i], &body[i], body);
+	/* Calls by hand begin with a handle, mostly of a graph, or with a buffer. */
+	if (wire->hand == WIRE_HAND && body[0] % 3)
+		body[0] = some_handle(body[0] % 2 ? HANDLE_GRAPH : HANDLE_FUNCTION, body[0]);
+}
+
+static size_t execute_one(const uint8_t *data, size_t size)
+{
+	struct command command = { .body = (const uint8_t *)body, .reply = (uint8_t *)reply };
+	uint16_t length, call;
+
+	if (size < 4)
+		return 0;
+	memcpy(&length, data, sizeof(length));
+	memcpy(&call, data + 2, sizeof(call));
+	command.size = MIN((size_t)length, size - 4);
+	memset(body, 0, command.size + 512);
+	memcpy(body, data + 4, command.size);
+	command.call = (call >> 1) < CALL_N + 8 ? (unsigned)(call >> 1) : call;
+	if (command.call >= CALL_N && command.call < CALL_N + 8)
+		command.call = WIRE_PAD + (command.call - CALL_N);
+	if (call & 1) {
+		shape(command.call);
+		command.size = MAX(command.size, (size_t)256);
+	}
+	command_execute(&command);
+	return 4 + MIN((size_t)length, size - 4);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static bool begun;
+	size_t used;
+
+	if (!begun)
+		begin();
+	begun = true;
+	while (size > 0 && (used = execute_one(data, size)) > 0) {
+		data += used;
+		size -= used;
+	}
+	return 0;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A driver that does with its arguments what the table says of them: it reads and writes every byte that a
+ * call may, so that a worker which let a wrong pointer or length through is caught by the sanitizer.
+ */
+#include "forward/host/driver.h"
+
+#include "base/base.h"
+#include "forward/host/ipc.h"
+#include "forward/wire.h"
+
+#include <string.h>
+
+#define KNOWN_BEGIN 0x10000000ULL
+#define KNOWN_SIZE  0x10000000ULL
+
+static volatile uint64_t sink;
+
+static void read_bytes(const void *from, size_t n)
+{
+	const uint8_t *at = from;
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		sum += at[i];
+	sink += sum;
+}
+
+static size_t count_of(const struct wire_argument *argument, const uint64_t *words)
+{
+	switch (argument->kind) {
+	case WIRE_OUT_N:
+	case WIRE_IN_N:
+	case WIRE_HANDLES:
+		return words[argument->count];
+	case WIRE_LIST:
+		return words[argument->count] ? *(const size_t *)words[argument->count] : 0;
+	default:
+		return 1;
+	}
+}
+
+static void touch(const struct wire_argument *argument, const uint64_t *words, uint64_t word)
+{
+	static const char text[] = "name";
+	size_t n = argument->size * count_of(argument, words);
+
+	switch (argument->kind) {
+	case WIRE_IN:
+	case WIRE_IN_N:
+	case WIRE_INOUT:
+	case WIRE_HANDLES:
+		read_bytes((const void *)word, n);
+		break;
+	case WIRE_OUT:
+	case WIRE_OUT_N:
+	case WIRE_OUT_HANDLE:
+	case WIRE_LIST:
+		memset((void *)word, 0x5a, n);
+		break;
+	case WIRE_STRING:
+		read_bytes((const void *)word, strlen((const char *)word));
+		break;
+	case WIRE_STRING_OUT:
+		*(const char **)word = text;
+		break;
+	case WIRE_BUFFER:
+		read_bytes((const void *)word, words[argument->count]);
+		break;
+	default:
+		break;
+	}
+}
+
+static CUresult by_table(enum call_id id, const uint64_t *words)
+{
+	const struct wire_call *wire = &wire_calls[id];
+	size_t i;
+
+	for (i = 0; i < wire->n_arguments; i++)
+		if (words[i])
+			touch(&wire->arguments[i], words, words[i]);
+	return CUDA_SUCCESS;
+}
+
+static void read_parameters(void *const *extra)
+{
+	if (extra)
+		read_bytes(extra[1], *(const size_t *)extra[3]);
+}
+
+/* Both ends of what a copy of host memory reaches. */
+static void read_side(CUmemorytype type, const void *host, size_t reach)
+{
+	if (type != CU_MEMORYTYPE_HOST || reach == 0)
+		return;
+	read_bytes(host, 1);
+	read_bytes((const char *)host + reach - 1, 1);
+}
+
+static size_t reach_of(size_t x, size_t y, size_t z, size_t pitch, size_t rows, const CUDA_MEMCPY3D *copy)
+{
+	if (!copy->WidthInBytes || !copy->Height || !copy->Depth)
+		return 0;
+	pitch = pitch ? pitch : x + copy->WidthInBytes;
+	rows = rows ? rows : y + copy->Height;
+	return ((z + copy->Depth - 1) * rows + y + copy->Height - 1) * pitch + x + copy->WidthInBytes;
+}
+
+static void read_copy(const CUDA_MEMCPY3D *copy)
+{
+	read_side(copy->srcMemoryType, copy->srcHost,
+		  reach_of(copy->srcXInBytes, copy->srcY, copy->srcZ, copy->srcPitch, copy->srcHeight, copy));
+	read_side(copy->dstMemoryType, copy->dstHost,
+		  reach_of(copy->dstXInBytes, copy->dstY, copy->dstZ, copy->dstPitch, copy->dstHeight, copy));
+}
+
+static CUresult parameter_info(uint64_t i, size_t *offset, size_t *size)
+{
+	if (i >= 3)
+		return CUDA_ERROR_INVALID_VALUE;
+	*offset = 8 * i;
+	*size = 8;
+	return CUDA_SUCCESS;
+}
+
+static CUresult pointer_attribute(uint64_t *ret, uint64_t attribute, uint64_t address)
+{
+	if (address - KNOWN_BEGIN >= KNOWN_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret = attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? KNOWN_SIZE : KNOWN_BEGIN;
+	return CUDA_SUCCESS;
+}
+
+/* What the compiler writes, where it was told to. */
+static void write_texts(uint64_t n, const CUjit_option *names, void *const *values)
+{
+	size_t size[2] = { 0 };
+	uint64_t i;
+
+	for (i = 0; i < n; i++) {
+		if (names[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES)
+			size[0] = (uintptr_t)values[i];
+		if (names[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+			size[1] = (uintptr_t)values[i];
+	}
+	for (i = 0; i < n; i++)
+		if (names[i] == CU_JIT_INFO_LOG_BUFFER || names[i] == CU_JIT_ERROR_LOG_BUFFER)
+			memset(values[i], 'x', size[names[i] == CU_JIT_ERROR_LOG_BUFFER]);
+}
+
+static CUresult by_hand(enum call_id id, const uint64_t *w)
+{
+	switch (id) {
+	case CALL_ID_cuLaunchKernel:
+		read_parameters((void *const *)w[10]);
+		break;
+	case CALL_ID_cuLaunchKernelEx:
+		read_bytes(((const CUlaunchConfig *)w[0])->attrs,
+			   ((const CUlaunchConfig *)w[0])->numAttrs * sizeof(CUlaunchAttribute));
+		read_parameters((void *const *)w[3]);
+		break;
+	case CALL_ID_cuGraphAddKernelNode_v2:
+		read_bytes((const void *)w[2], w[3] * sizeof(CUgraphNode));
+		read_parameters(((const CUDA_KERNEL_NODE_PARAMS *)w[4])->extra);
+		break;
+	case CALL_ID_cuGraphAddMemcpyNode:
+		read_copy((const CUDA_MEMCPY3D *)w[4]);
+		break;
+	case CALL_ID_cuMemcpy3D_v2:
+	case CALL_ID_cuMemcpy3DAsync_v2:
+		read_copy((const CUDA_MEMCPY3D *)w[0]);
+		break;
+	case CALL_ID_cuModuleLoadDataEx:
+		read_bytes((const void *)w[1], strlen((const char *)w[1]));
+		write_texts(w[2], (const CUjit_option *)w[3], (void *const *)w[4]);
+		break;
+	case CALL_ID_cuFuncGetParamInfo:
+	case CALL_ID_cuKernelGetParamInfo:
+		return parameter_info(w[1], (size_t *)w[2], (size_t *)w[3]);
+	case CALL_ID_cuPointerGetAttribute:
+		return pointer_attribute((uint64_t *)w[0], w[1], w[2]);
+	case CALL_ID_cuMemHostRegister_v2:
+		read_bytes((const void *)w[0], MIN(w[1], (uint64_t)4096));
+		break;
+	default:
+		break;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult driver_call(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX])
+{
+	const struct wire_call *wire = &wire_calls[id];
+
+	if (wire->hand == WIRE_HAND || wire->class == WIRE_GUEST || id == CALL_ID_cuFuncGetParamInfo ||
+	    id == CALL_ID_cuKernelGetParamInfo)
+		return by_hand(id, words);
+	return by_table(id, words);
+}
+
+void *driver_entry(enum call_id id)
+{
+	return NULL;
+}
+
+/* There is no broker to ask. */
+CUresult ipc_execute(struct command *command)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
