@@ -5,7 +5,7 @@
 generate.py hash calls.def wire.def transport.h		C: the protocol's version
 generate.py table calls.def wire.def			C: rows of wire_calls[]
 generate.py entries calls.def wire.def			C: the guest's exported functions
-generate.py markdown calls.def wire.def transport.h	docs/protocol.md
+generate.py markdown calls.def wire.def			docs/protocol.md
 
 It fails on a call without a class, on a row for no call, and on a pattern that fits nothing.
 """
@@ -208,9 +208,7 @@ def print_entries(calls):
 HEADING = """# The forwarding protocol
 
 Made from `src/cuda/calls.def`, `src/forward/wire.def` and `src/forward/transport.h`; the last describes rings,
-grants and messages. Its hash is the version; sides of different hashes refuse each other.
-
-    {hash}
+grants and messages. The hash of the three is the version; sides of different hashes refuse each other and say both.
 
 A failure of a posted call is reported by the thread's next call; of all others at once.
 
@@ -218,8 +216,8 @@ A failure of a posted call is reported by the thread's next call; of all others 
 | --- | --- | --- | --- |"""
 
 
-def print_markdown(calls, paths):
-    print(HEADING.format(hash=protocol_hash(paths)))
+def print_markdown(calls):
+    print(HEADING)
     for call in calls:
         if call.wire_class == "REFUSED":
             continue
@@ -242,7 +240,7 @@ def main(what, *paths):
     elif what == "entries":
         print_entries(calls)
     elif what == "markdown":
-        print_markdown(calls, paths)
+        print_markdown(calls)
     else:
         fail(f"what is {what}?")
 

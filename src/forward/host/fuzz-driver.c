@@ -181,6 +181,16 @@ static CUresult by_hand(enum call_id id, const uint64_t *w)
 		return parameter_info(w[1], (size_t *)w[2], (size_t *)w[3]);
 	case CALL_ID_cuPointerGetAttribute:
 		return pointer_attribute((uint64_t *)w[0], w[1], w[2]);
+	/* What would be called is kept by the driver: here it is forgotten at once. */
+	case CALL_ID_cuLaunchHostFunc:
+	case CALL_ID_cuLaunchHostFunc_ptsz:
+	case CALL_ID_cuStreamAddCallback:
+	case CALL_ID_cuStreamAddCallback_ptsz:
+		free((void *)w[2]);
+		break;
+	case CALL_ID_cuGraphAddHostNode:
+		free(((const CUDA_HOST_NODE_PARAMS *)w[4])->userData);
+		break;
 	case CALL_ID_cuMemHostRegister_v2:
 		read_bytes((const void *)w[0], MIN(w[1], (uint64_t)4096));
 		break;

@@ -78,6 +78,10 @@ static int pending_add(struct session *session, int fd)
 {
 	if (fd < 0)
 		return fd;
+	if (session->n_pending_fds == SOCKET_MAX_FDS) {
+		close(fd);
+		return -EPROTO;
+	}
 	session->pending_fds[session->n_pending_fds++] = fd;
 	return 0;
 }
@@ -279,7 +283,10 @@ int session_answer(struct session *session, struct socket_message *message)
 	}
 	if (!session->pending.type)
 		return -EPROTO;
-	if (message->message.type == WIRE_HELLO && session->state == SESSION_STARTING) {
+	if (session->state == SESSION_STARTING) {
+		if (message->message.type != WIRE_HELLO)
+			return -EPROTO;
+		session->state = SESSION_OPENING;
 		if (!error)
 			error = make_session(session);
 		return error ? reply(session, error) : 0;

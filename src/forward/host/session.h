@@ -29,7 +29,9 @@ struct session_limits {
 
 enum session_state {
 	SESSION_CONNECTED,
+	/* Its worker begins; then the worker is told of the session. */
 	SESSION_STARTING,
+	SESSION_OPENING,
 	SESSION_OPEN,
 	SESSION_ENDING,
 };
