@@ -215,8 +215,10 @@ static int programs_open(struct engine *engine, const struct engine_options *opt
 	if (engine->many_probes) {
 		bpf_program__set_expected_attach_type(engine->programs->progs.on_call, ATTACH_UPROBE_MULTI);
 		bpf_program__set_expected_attach_type(engine->programs->progs.on_call_return, ATTACH_UPROBE_MULTI);
-		bpf_program__set_expected_attach_type(engine->programs->progs.on_launch, ATTACH_UPROBE_MULTI);
 	}
+	engine->many_launches = engine->many_probes && feature_works(FEATURE_MANY_THREADS);
+	if (engine->many_launches)
+		bpf_program__set_expected_attach_type(engine->programs->progs.on_launch, ATTACH_UPROBE_MULTI);
 	engine->programs->rodata->linger_rounds = options->linger_rounds;
 	r = programs_choose_rung(engine, options->rung);
 	if (r == 0)

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <linux/bpf.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "priv.h"
@@ -100,6 +101,77 @@ static int try_many_probes(char *ret_log)
 	return r == -ENOENT ? 0 : r;
 }
 
+/* What the probe below is set on. */
+static __attribute__((noinline)) void *probed_thread(void *unused)
+{
+	__asm__ volatile("" : : : "memory");
+	return unused;
+}
+
+/* Where in this program's file the code at @address is. */
+static int own_offset(uintptr_t address, uint64_t *ret)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/maps", "re");
+	_cleanup_free_ char *line = NULL;
+	unsigned long start, end, offset;
+	size_t cap = 0;
+
+	if (!f)
+		return -errno;
+	while (getline(&line, &cap, f) > 0) {
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 && address >= start && address < end) {
+			*ret = address - start + offset;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+/*
+ * From 6.6 to 6.9 a link of many probes on one process meets its first thread alone. So another thread
+ * runs over such a probe, whose program leaves a mark.
+ */
+static int try_many_threads(char *ret_log)
+{
+	_cleanup_close_ int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "try", sizeof(uint32_t), sizeof(uint64_t), 1, NULL);
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_1, .src_reg = BPF_PSEUDO_MAP_VALUE, .imm = map },
+		{ 0 },
+		{ .code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_1, .imm = 1 },
+		MOVE(BPF_REG_0, 0),
+		EXIT,
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = ATTACH_UPROBE_MULTI);
+	_cleanup_close_ int fd = map < 0 ? -1 : bpf_prog_load(BPF_PROG_TYPE_KPROBE, "try", "GPL", insns,
+							      ARRAY_SIZE(insns), &options);
+	uint64_t offset, cookie = 0, mark = 0;
+	const struct probes probes = { .path = "/proc/self/exe", .offsets = &offset, .cookies = &cookie, .n = 1,
+				       .pid = getpid() };
+	_cleanup_close_ int link = -1;
+	uint32_t key = 0;
+	pthread_t thread;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = own_offset((uintptr_t)probed_thread, &offset);
+	if (r < 0)
+		return r;
+	link = link_uprobes(fd, &probes);
+	if (link < 0)
+		return link;
+	r = pthread_create(&thread, NULL, probed_thread, NULL);
+	if (r)
+		return -r;
+	pthread_join(thread, NULL);
+	if (bpf_map_lookup_elem(map, &key, &mark))
+		return -errno;
+	if (mark)
+		return 0;
+	snprintf(ret_log, LOG_SIZE, "such a link meets the first thread of a process alone");
+	return -EOPNOTSUPP;
+}
+
 static int try_ptrace(char *ret_log)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
@@ -120,6 +192,7 @@ static const struct {
 				try_registers },
 	[FEATURE_SUPERVISED] = { "supervised", "a call is held or answered with the daemon's help", try_supervised },
 	[FEATURE_MANY_PROBES] = { "uprobe-multi", "all calls of a library are probed at once", try_many_probes },
+	[FEATURE_MANY_THREADS] = { "uprobe-multi-pid", "all launches of a process are probed at once", try_many_threads },
 	[FEATURE_USER_MEMORY] = { "write-user", "memory totals are shown without the daemon's help", try_user_memory },
 	[FEATURE_PTRACE] = { "ptrace", "threads can be held", try_ptrace },
 };

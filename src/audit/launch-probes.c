@@ -25,13 +25,13 @@
 static int links_make(struct engine *engine, struct launch_link *link, const struct probes *probes)
 {
 	int prog_fd = bpf_program__fd(engine->programs->progs.on_launch);
-	size_t n = engine->many_probes ? 1 : probes->n;
+	size_t n = engine->many_launches ? 1 : probes->n;
 
 	link->fds = calloc(n, sizeof(*link->fds));
 	if (!link->fds)
 		return -ENOMEM;
 	while (link->n_fds < n) {
-		int fd = engine->many_probes ? link_uprobes(prog_fd, probes) :
+		int fd = engine->many_launches ? link_uprobes(prog_fd, probes) :
 					       link_uprobe(prog_fd, probes, link->n_fds);
 
 		if (fd < 0)

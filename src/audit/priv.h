@@ -55,7 +55,8 @@ struct engine {
 	char generation_name[16];
 	uint32_t generation;
 	enum engine_rung rung;
-	bool many_probes;
+	bool many_probes;   /* one link holds all probes on a copy */
+	bool many_launches; /* and all on the launches of a process */
 	struct audit_bpf *programs;
 	struct audit_state *state;	/* shared with the programs and the holder */
 	struct ring_buffer *events;
@@ -171,6 +172,7 @@ enum feature {
 	FEATURE_REGISTERS,
 	FEATURE_SUPERVISED,
 	FEATURE_MANY_PROBES,
+	FEATURE_MANY_THREADS,
 	FEATURE_USER_MEMORY,
 	FEATURE_PTRACE,
 	FEATURE_COUNT,
