@@ -3,6 +3,7 @@
 
 What they need and what they compute is in tests/programs; here it is the same with limits.
 """
+import json
 import os
 import pathlib
 import shutil
@@ -42,7 +43,11 @@ def tinygrad(host):
     python, cuda = python_of("tinygrad"), toolkit()
     host.env |= {"LD_LIBRARY_PATH": f"{SOFTGPU}:{cuda}/lib64", "CUDA_PATH": str(cuda), "CUDA_HOME": str(cuda),
                  "DEV": "CUDA", "CACHELEVEL": "0"}
-    return python
+    yield python
+    # They do not end by themselves, and do not read their input as other tenants do.
+    for tenant in host.tenants:
+        if tenant.process.poll() is None:
+            tenant.process.terminate()
 
 
 def training(host, python, name, steps, *limits):
@@ -57,8 +62,11 @@ def losses_of(tenant, n):
 
 
 def device_pid(host, name):
-    """The process of a tenant that has a context."""
-    return eventually(lambda: [p["pid"] for p in host.json("show", name)["processes"]], "it is charged", 60)[0]
+    """The process of a tenant that has a context; there need not be a tenant yet."""
+    def processes():
+        shown = json.loads(host.command("show", name, "--json").stdout)
+        return [process["pid"] for process in shown.get("processes", [])]
+    return eventually(processes, f"{name} is charged", 60)[0]
 
 
 def test_two_trainings_side_by_side(host, tinygrad):
@@ -90,8 +98,6 @@ def test_two_trainings_side_by_side(host, tinygrad):
     # They go on, in step with each other: what one computes does not depend on the other.
     again = losses_of(one, 2), losses_of(two, 2)
     assert again[0] == again[1]
-    for pid in pids:
-        os.kill(pid, 15)
 
 
 def test_what_taichi_takes_out_of_its_pool_is_counted(host):
