@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import ROOT, run
+from conftest import HERE, ROOT, run, toolkit
 
 COTENANT = ROOT / "build" / "bin" / "cotenant"
 
@@ -31,6 +31,12 @@ def test_program_prints_the_same(gpu, program, ptx, name):
 
 def test_every_call_may_wait(gpu, program, ptx):
     assert "six kernels right" in forward([program("kernels"), ptx("nvcc")], gpu | {"COTENANT_SYNC": "1"})
+
+
+def test_order_between_threads_is_kept(gpu, program, ptx):
+    """However long each command is delayed in the worker."""
+    command = [program("order"), ptx("nvcc")]
+    assert forward(command, gpu | {"COTENANT_JITTER_US": "500"}) == run(command, gpu)
 
 
 def counts(env, command, tmp_path):
@@ -148,3 +154,27 @@ def test_workers_are_confined(holder):
         assert os.readlink(f"/proc/{holder.worker}/ns/{space}") != os.readlink(f"/proc/self/ns/{space}")
     seen = set(os.listdir(f"/proc/{holder.worker}/root"))
     assert not seen & {"etc", "home", "root", "usr", "var", "bin"}
+
+
+def test_thirty_at_once(gpu, program):
+    """Each with a broker of its own."""
+    command = [COTENANT, "forward", "--", program("start")]
+    running = [subprocess.Popen(command, env=gpu, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+               for _ in range(30)]
+    outs = [process.communicate(timeout=120)[0] for process in running]
+    assert [out for process, out in zip(running, outs) if process.returncode != 0] == []
+
+
+def test_taichi(gpu, venv):
+    python = venv("taichi", "requirements-taichi.txt") / "python"
+    assert "sum right" in forward([python, HERE / "real" / "taichi-sum.py", "taichi"], gpu)
+
+
+def test_tinygrad_trains_as_directly(gpu, venv):
+    cuda = toolkit()
+    env = gpu | {"LD_LIBRARY_PATH": f"{gpu['LD_LIBRARY_PATH']}:{cuda}/lib64", "CUDA_PATH": str(cuda),
+                 "DEV": "CUDA", "CACHELEVEL": "0"}
+    command = [venv("tinygrad", "requirements-tinygrad.txt") / "python", HERE / "real" / "tinygrad-train.py"]
+    losses = [[line for line in out.splitlines() if line.startswith("loss")]
+              for out in (forward(command, env), run(command, env))]
+    assert len(losses[0]) == 6 and losses[0] == losses[1]

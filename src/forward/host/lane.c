@@ -37,6 +37,7 @@ struct host_lane {
 	uint64_t tail, executed;
 	uint64_t spin_ns;
 	uint32_t sleeps;
+	unsigned seed;
 	_Atomic bool stop;
 	struct wire_record record;
 	uint64_t body[WIRE_RECORD_MAX / sizeof(uint64_t)];
@@ -154,6 +155,15 @@ static void call_guest(struct host_lane *l)
 		log_debug(-errno, "cannot call the guest");
 }
 
+/* For tests of the order between lanes: COTENANT_JITTER_US in the worker's environment delays each command. */
+static void jitter(struct host_lane *l)
+{
+	const char *most = getenv("COTENANT_JITTER_US");
+
+	if (most && atoi(most) > 0)
+		usleep((useconds_t)rand_r(&l->seed) % (useconds_t)atoi(most));
+}
+
 static void execute_record(struct host_lane *l)
 {
 	bool reply = l->record.flags & WIRE_F_REPLY;
@@ -161,9 +171,11 @@ static void execute_record(struct host_lane *l)
 				   .body = (const uint8_t *)l->body,
 				   .size = l->record.size - sizeof(l->record),
 				   .reply = (uint8_t *)l->answer };
-	uint64_t before = order_wait(l->record.ticket);
+	uint64_t before;
 	CUresult result;
 
+	jitter(l);
+	before = order_wait(l->record.ticket);
 	if (!reply && before != l->record.ticket)
 		session_is_broken("a ticket that was used before");
 	result = command_execute(&command);
@@ -257,6 +269,7 @@ int lane_add(uint32_t id, int memory, int kick, int call, struct session_block *
 	l->call = call;
 	l->session = session;
 	l->spin_ns = SPIN_MAX_NS;
+	l->seed = id;
 	r = id < WIRE_MAX_LANES ? lane_map(l, memory) : -EINVAL;
 	close(memory);
 	if (r == 0)
