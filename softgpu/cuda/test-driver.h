@@ -110,6 +110,9 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *ret);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuGraphCreate(CUgraph *ret, unsigned int flags);
 CUresult cuGraphDestroy(CUgraph graph);
+CUresult cuGraphDestroyNode(CUgraphNode node);
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+				   size_t n);
 CUresult cuGraphClone(CUgraph *ret, CUgraph graph);
 CUresult cuGraphNodeFindInClone(CUgraphNode *ret, CUgraphNode node, CUgraph clone);
 CUresult cuGraphAddNode_v2(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,
@@ -121,6 +124,11 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
 					   const CUDA_KERNEL_NODE_PARAMS *params);
 CUresult cuGraphAddMemsetNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,
 			      size_t n_after, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx);
+CUresult cuGraphAddMemcpyNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,
+			      size_t n_after, const CUDA_MEMCPY3D *params, CUcontext ctx);
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *params);
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+					const CUDA_MEMCPY3D *params, CUcontext ctx);
 CUresult cuGraphAddHostNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,
 			    size_t n_after, const CUDA_HOST_NODE_PARAMS *params);
 CUresult cuGraphAddChildGraphNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,

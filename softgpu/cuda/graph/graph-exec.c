@@ -274,6 +274,27 @@ static CUresult exec_enter(struct graph_exec *exec)
 	return CUDA_SUCCESS;
 }
 
+/* The first @n steps' memory is another executable graph's to allocate again. */
+static void memory_unclaim(const struct graph_plan *plan, size_t n)
+{
+	while (n-- > 0)
+		if (plan->steps[n].type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+			graph_memory_unclaim(plan->steps[n].dptr);
+}
+
+/* Of a graph with memory there is one executable graph at a time. */
+static CUresult memory_claim(const struct graph_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_steps; i++) {
+		if (plan->steps[i].type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+		    !graph_memory_claim(plan->steps[i].dptr)) {
+			memory_unclaim(plan, i);
+			return CUDA_ERROR_NOT_SUPPORTED;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
 static CUresult exec_new(struct context *ctx, struct graph *graph, cuuint64_t flags,
 			 CUgraphExec *ret, CUgraphNode *ret_bad)
 {
@@ -291,7 +312,12 @@ static CUresult exec_new(struct context *ctx, struct graph *graph, cuuint64_t fl
 	if (r == CUDA_SUCCESS)
 		r = user_references_copy(graph->user_references, &exec->user_references);
 	if (r == CUDA_SUCCESS)
+		r = memory_claim(exec->plan);
+	if (r == CUDA_SUCCESS) {
 		r = exec_enter(exec);
+		if (r != CUDA_SUCCESS)
+			memory_unclaim(exec->plan, exec->plan->n_steps);
+	}
 	if (r != CUDA_SUCCESS) {
 		exec_unref(exec);
 		return r;
@@ -394,6 +420,7 @@ static CUresult exec_destroy(CUgraphExec handle)
 	if (exec->next)
 		exec->next->at = exec->at;
 	pthread_mutex_unlock(&set->lock);
+	memory_unclaim(exec->plan, exec->plan->n_steps);
 	exec_unref(exec);
 	return CUDA_SUCCESS;
 }

@@ -32,13 +32,14 @@ CUresult impl_cuMemSetAccess(CUdeviceptr addr, size_t size, const CUmemAccessDes
 /**
  * struct graph_memory - the memory of a node
  * @has_node:	the node exists; else the memory goes with its last use
+ * @is_claimed:	there is an executable graph that allocates it
  */
 struct graph_memory {
 	struct graph_memory *next;
 	struct device *device;
 	CUdeviceptr addr;
 	size_t size;
-	bool is_mapped, in_use, has_node;
+	bool is_mapped, in_use, has_node, is_claimed;
 };
 
 /* Bytes of a device's graph memory. */
@@ -220,6 +221,31 @@ bool graph_memory_covers(uint64_t addr, uint64_t bytes)
 			break;
 	pthread_mutex_unlock(&lock);
 	return memory;
+}
+
+bool graph_memory_claim(CUdeviceptr dptr)
+{
+	struct graph_memory *memory;
+	bool claimed;
+
+	pthread_mutex_lock(&lock);
+	memory = memory_at(dptr);
+	claimed = memory && !memory->is_claimed;
+	if (claimed)
+		memory->is_claimed = true;
+	pthread_mutex_unlock(&lock);
+	return claimed;
+}
+
+void graph_memory_unclaim(CUdeviceptr dptr)
+{
+	struct graph_memory *memory;
+
+	pthread_mutex_lock(&lock);
+	memory = memory_at(dptr);
+	if (memory)
+		memory->is_claimed = false;
+	pthread_mutex_unlock(&lock);
 }
 
 CUresult graph_memory_back(CUdeviceptr dptr, bool may_be_in_use)

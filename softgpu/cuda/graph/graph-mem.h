@@ -23,6 +23,10 @@ bool graph_memory_covers(uint64_t addr, uint64_t bytes);
 /** graph_memory_exists() - is this the address of a memory node? */
 bool graph_memory_exists(CUdeviceptr dptr);
 
+/** graph_memory_claim() - for an executable graph; false: another one has it still */
+bool graph_memory_claim(CUdeviceptr dptr);
+void graph_memory_unclaim(CUdeviceptr dptr);
+
 /**
  * graph_memory_back() - have the memory there for a launch that will allocate it
  * @may_be_in_use:	the launch before may not have freed it yet, or need not have

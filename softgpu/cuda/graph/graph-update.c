@@ -59,6 +59,15 @@ static bool steps_match(const struct graph_step *old, size_t first, const struct
 	return true;
 }
 
+/* A copy stays between the same kinds of memory. */
+static bool copy_kind_changes(const struct graph_step *old, const struct graph_step *new)
+{
+	const CUDA_MEMCPY3D *was = old->work, *is = new->work;
+
+	return old->type == CU_GRAPH_NODE_TYPE_MEMCPY &&
+	       (was->srcMemoryType != is->srcMemoryType || was->dstMemoryType != is->dstMemoryType);
+}
+
 /* Whether the @n steps of @plan from @first on have the shape of all of @other's. */
 static CUgraphExecUpdateResult compare(const struct graph_plan *plan, size_t first, size_t n,
 				       const struct graph_plan *other, size_t *ret_bad)
@@ -78,7 +87,7 @@ static CUgraphExecUpdateResult compare(const struct graph_plan *plan, size_t fir
 			return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 		if (old->ctx != new->ctx)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
-		if (old->dptr != new->dptr)
+		if (old->dptr != new->dptr || copy_kind_changes(old, new))
 			return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 	}
 	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
@@ -134,7 +143,7 @@ static CUresult exec_set_step(struct graph_step *step, const struct graph_node *
 	node_params_release(step->class, &taken);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (fresh.ctx != step->ctx) {
+	if (fresh.ctx != step->ctx || copy_kind_changes(step, &fresh)) {
 		step_empty(&fresh);
 		return CUDA_ERROR_INVALID_VALUE;
 	}

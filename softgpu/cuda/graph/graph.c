@@ -116,6 +116,11 @@ static CUresult depend_on_all(struct graph_node *node, const CUgraphNode *after,
 	return r;
 }
 
+static bool is_memory(CUgraphNodeType type)
+{
+	return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+}
+
 /* A node without parameters, at the end of the graph. */
 static struct graph_node *node_append(struct graph *graph, CUgraphNodeType type,
 				      const struct node_class *class)
@@ -140,6 +145,7 @@ static struct graph_node *node_append(struct graph *graph, CUgraphNodeType type,
 		graph->first = node;
 	graph->last = node;
 	graph->n_nodes++;
+	graph->n_memory_nodes += is_memory(type);
 	return node;
 }
 
@@ -156,6 +162,7 @@ static void node_unlink(struct graph_node *node)
 	else
 		graph->last = node->prev;
 	graph->n_nodes--;
+	graph->n_memory_nodes -= is_memory(node->type);
 	handle_remove(HANDLE_GRAPH_NODE, node->handle);
 	free(node->attributes);
 	free(node->after);
@@ -193,6 +200,18 @@ static bool would_own_itself(const struct graph *graph, const CUgraphNodeParams 
 	return graph->handle == params->graph.graph;
 }
 
+/* What one graph allocates it can free once. */
+static bool would_free_again(const struct graph *graph, const CUgraphNodeParams *params)
+{
+	if (params->type != CU_GRAPH_NODE_TYPE_MEM_FREE || graph->n_memory_nodes == 0)
+		return false;
+	for (const struct graph_node *node = graph->first; node; node = node->next)
+		if (node->type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+		    node->params.free.dptr == params->free.dptr)
+			return true;
+	return false;
+}
+
 CUresult node_new(struct graph *graph, const CUgraphNode *after, const CUgraphEdgeData *data,
 		  size_t n_after, CUgraphNodeParams *params, struct graph_node **ret)
 {
@@ -203,7 +222,8 @@ CUresult node_new(struct graph *graph, const CUgraphNode *after, const CUgraphEd
 
 	if (!class)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if ((n_after > 0 && !after) || would_own_itself(graph, params))
+	if ((n_after > 0 && !after) || would_own_itself(graph, params) ||
+	    would_free_again(graph, params))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Before the node is there: a child graph may be a copy of this very graph. */
 	r = class->take(&taken, params);
@@ -429,8 +449,8 @@ CALL(cuGraphDestroyNode, CUgraphNode handle)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	/* Their addresses are known to other nodes. */
-	if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+	/* Of a graph with memory nothing is taken away: who uses the memory when is settled. */
+	if (node->graph->n_memory_nodes > 0)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	node_free(node);
 	return CUDA_SUCCESS;
@@ -489,6 +509,8 @@ CALL(cuGraphRemoveDependencies_v2, CUgraph handle, const CUgraphNode *from, cons
 
 	if (r == CUDA_SUCCESS && n > 0 && (!from || !to))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (r == CUDA_SUCCESS && n > 0 && graph->n_memory_nodes > 0)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++) {
 		r = edge_ends(graph, from[i], to[i], &first, &second);
 		if (r != CUDA_SUCCESS)

@@ -81,12 +81,13 @@ struct graph_node {
 
 /**
  * struct graph - a graph
+ * @n_memory_nodes:	of @n_nodes those that allocate or free
  * @parent:	the child graph node that it belongs to, or NULL
  */
 struct graph {
 	CUgraph handle;
 	struct graph_node *first, *last;
-	size_t n_nodes;
+	size_t n_nodes, n_memory_nodes;
 	uint64_t id, origin;
 	struct graph_node *parent;
 	struct user_reference *user_references;

@@ -186,6 +186,21 @@ static uint64_t graph_memory(CUgraphMem_attribute attribute)
 	return value;
 }
 
+/* An allocation, what uses it, its freeing. */
+static void test_memory_rules(CUgraph graph, const CUgraphNode *nodes, CUdeviceptr addr)
+{
+	CUgraphNode node;
+	CUgraph clone;
+
+	expect(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&node, graph, &nodes[2], 1, addr),
+	       "freeing memory twice in a graph");
+	expect(CUDA_ERROR_NOT_SUPPORTED, cuGraphDestroyNode(nodes[1]),
+	       "a graph with memory loses no node");
+	expect(CUDA_ERROR_NOT_SUPPORTED, cuGraphRemoveDependencies(graph, nodes, nodes + 1, 1),
+	       "and no edge");
+	expect(CUDA_ERROR_NOT_SUPPORTED, cuGraphClone(&clone, graph), "and has no clone");
+}
+
 static void test_memory(void)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS alloc = {
@@ -198,7 +213,7 @@ static void test_memory(void)
 	size_t before, after, total;
 	CUDA_MEMSET_NODE_PARAMS set;
 	CUgraphNode nodes[3];
-	CUgraphExec exec;
+	CUgraphExec exec, second;
 	CUgraph graph;
 	unsigned int value = 0;
 
@@ -236,7 +251,10 @@ static void test_memory(void)
 	NEED(cuGraphExecDestroy(exec));
 
 	NEED(cuGraphAddMemFreeNode(&nodes[2], graph, &nodes[1], 1, alloc.dptr));
+	test_memory_rules(graph, nodes, alloc.dptr);
 	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	expect(CUDA_ERROR_NOT_SUPPORTED, cuGraphInstantiateWithFlags(&second, graph, 0),
+	       "a second executable graph with the same memory");
 	for (int i = 0; i < 3; i++)
 		NEED(cuGraphLaunch(exec, stream));
 	NEED(cuStreamSynchronize(stream));
@@ -244,6 +262,43 @@ static void test_memory(void)
 	NEED(cuGraphExecDestroy(exec));
 	NEED(cuGraphDestroy(graph));
 	check(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) == 0, "gone with the graph");
+}
+
+/* A copy can get other places in an executable graph, of the same kinds. */
+static void test_copies(void)
+{
+	unsigned int values[2] = { 5, 6 };
+	CUDA_MEMCPY3D copy = {
+		.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = &values[0],
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = word,
+		.WidthInBytes = 4,
+		.Height = 1,
+		.Depth = 1,
+	};
+	CUgraphExecUpdateResultInfo info;
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	NEED(cuGraphCreate(&graph, 0));
+	NEED(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, ctx));
+	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	check(launched(exec) == 5, "a copy");
+	copy.srcHost = &values[1];
+	NEED(cuGraphExecMemcpyNodeSetParams(exec, node, &copy, ctx));
+	check(launched(exec) == 6, "from elsewhere");
+	copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+	copy.srcDevice = word;
+	expect(CUDA_ERROR_INVALID_VALUE, cuGraphExecMemcpyNodeSetParams(exec, node, &copy, ctx),
+	       "but not from memory of another kind");
+	NEED(cuGraphMemcpyNodeSetParams(node, &copy));
+	expect(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate_v2(exec, graph, &info),
+	       "nor by an update");
+	check(info.result == CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, "which says so");
+	NEED(cuGraphExecDestroy(exec));
+	NEED(cuGraphDestroy(graph));
 }
 
 static void launch_add(unsigned int value, CUstream in)
@@ -533,6 +588,7 @@ int main(void)
 	test_nodes();
 	test_kinds();
 	test_memory();
+	test_copies();
 	test_capture();
 	test_invalid_captures();
 	test_captured_launch();
