@@ -179,14 +179,13 @@ CUresult context_begin(struct context *ctx, unsigned flags)
 
 void context_drain(struct context *ctx)
 {
-	uint64_t until_ns = engine_now_ns() + driver.config.end_wait_ns;
 	size_t i;
 
 	if (context_error(ctx) != CUDA_SUCCESS)
 		return;
 	for (i = 0; i < n_parts; i++)
 		if (parts[i]->drain)
-			parts[i]->drain(ctx, until_ns);
+			parts[i]->drain(ctx, driver.config.end_wait_ns);
 }
 
 void context_end(struct context *ctx)

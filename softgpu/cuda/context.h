@@ -21,7 +21,7 @@ struct context *context_alloc(struct device *device);
 CUresult context_begin(struct context *ctx, unsigned flags);
 
 /**
- * context_drain() - before a context ends: wait for its work, for a while
+ * context_drain() - before a context ends: wait for its work, as long as that ends
  *
  * Without context_lock: others can make and end contexts meanwhile. A program that only ends its
  * context expects that what it submitted is done, so it is waited for; but a kernel need not end.

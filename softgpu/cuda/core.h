@@ -174,7 +174,7 @@ struct context {
  * @order:	parts begin in this order and end in the opposite one
  * @begin:	called when a context becomes active; may be NULL
  * @synchronize:	waits for all its work in the context; may be NULL
- * @drain:	the same in a context that shall end, and not beyond a moment of the engine's clock
+ * @drain:	the same in a context that shall end, unless a piece of work takes longer than so much
  * @end:	frees what it keeps in the context, which no thread can reach any more
  *
  * Orders in use: 5 view, 10 memory, 20 modules, 30 graphs, 40 events, 50 streams. A context that
@@ -184,7 +184,7 @@ struct context_part {
 	int order;
 	CUresult (*begin)(struct context *ctx);
 	CUresult (*synchronize)(struct context *ctx);
-	void (*drain)(struct context *ctx, uint64_t until_ns);
+	void (*drain)(struct context *ctx, uint64_t most_ns);
 	void (*end)(struct context *ctx);
 };
 

@@ -128,11 +128,6 @@ void engine_client_free(struct engine_client *client)
 		atomic_fetch_sub(&n_clients, 1);
 }
 
-uint64_t engine_now_ns(void)
-{
-	return 1;
-}
-
 void engine_client_abort(struct engine_client *client)
 {
 	atomic_fetch_add(&n_aborts, 1);
@@ -162,7 +157,7 @@ static CUresult late_synchronize(struct context *ctx)
 	return fail_synchronize;
 }
 
-static void late_drain(struct context *ctx, uint64_t until_ns)
+static void late_drain(struct context *ctx, uint64_t most_ns)
 {
 	n_drained++;
 }

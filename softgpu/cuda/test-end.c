@@ -23,6 +23,12 @@ static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 
 static CUdevice device;
 static volatile unsigned int *begun; /* pinned memory */
+static _Atomic int n_called;
+
+static void count(void *arg)
+{
+	n_called++;
+}
 
 /* Until the kernel has begun: what is only queued is another case. */
 static void launch_endless(CUstream stream)
@@ -59,6 +65,26 @@ static void launch_hour(CUstream stream)
 	NEED(cuMemsetD32Async(at, 1, 1 << 18, stream));
 	NEED(cuMemFreeAsync(at, stream));
 	NEED(cuStreamWaitEvent(NULL, event, 0));
+}
+
+/* In a process of its own: work that takes longer than the wait, but no piece of it does. */
+static int child_much(void)
+{
+	uint64_t ns = 5000000;
+	void *params[] = { &ns };
+	CUcontext ctx;
+	CUmodule module;
+
+	NEED(cuInit(0));
+	NEED(cuCtxCreate_v2(&ctx, 0, device));
+	NEED(cuModuleLoadData(&module, ptx));
+	for (int i = 0; i < 300; i++) {
+		NEED(cuLaunchKernel(test_function(module, "softgpu_timed"), 1, 1, 1, 1, 1, 1, 0,
+				    NULL, params, NULL));
+		NEED(cuLaunchHostFunc(NULL, count, NULL));
+	}
+	NEED(cuCtxDestroy_v2(ctx));
+	return n_called != 300;
 }
 
 static void *synchronize(void *arg)
@@ -127,7 +153,7 @@ static void test_callback(void)
 	NEED(cuCtxDestroy_v2(ctx));
 }
 
-/* In a process of its own: leaves it running and exits, or waits to be interrupted. */
+/* In another one: leaves a kernel running and exits, or waits to be interrupted. */
 static int child(bool exits)
 {
 	CUcontext ctx;
@@ -173,6 +199,13 @@ static void test_process(void)
 	      "a process with an endless kernel exits");
 	close(out);
 
+	setenv("SOFTGPU_END_WAIT", "1s", 1);
+	pid = child_start("much", &out);
+	waitpid(pid, &status, 0);
+	check(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+	      "work that ends is waited for, however much there is");
+	close(out);
+
 	pid = child_start("waits", &out);
 	check(read(out, &c, 1) == 1, "another one waits for its kernel");
 	kill(pid, SIGINT);
@@ -183,6 +216,8 @@ static void test_process(void)
 
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "much") == 0)
+		return child_much();
 	if (argc > 1)
 		return child(strcmp(argv[1], "exits") == 0);
 	setenv("SOFTGPU_END_WAIT", "10ms", 1);

@@ -269,7 +269,7 @@ void config_default(struct softgpu_config *ret)
 	ret->n_devices = 2;
 	ret->slice_ns = 2000000;
 	ret->sample_period_ns = 166667000;
-	ret->end_wait_ns = 5000000000;
+	ret->end_wait_ns = 10000000000;
 	strcpy(ret->dir, "/dev/shm/softgpu");
 	strcpy(ret->driver_version, "580.65.06");
 	ret->cuda_version = 13000;

@@ -14,7 +14,7 @@
  *						also takes a bare number of nanoseconds)
  *	driver = 580.65.06	SOFTGPU_DRIVER		version that NVML tells
  *	cuda = 13.0		SOFTGPU_CUDA		version of the driver API
- *	end-wait = 5s		SOFTGPU_END_WAIT	how long ending a context waits for its kernels
+ *	end-wait = 10s		SOFTGPU_END_WAIT	how long ending a context waits for each kernel
  *	host-memory = 8G	SOFTGPU_HOST_MEMORY	RAM that a process may have in all; what the
  *						host has, without it
  *	jit = 1			SOFTGPU_JIT		compile kernels; 0: interpret them

@@ -704,25 +704,37 @@ static CUresult streams_synchronize(struct context *ctx)
 	return ok ? context_error(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/*
- * Up to a moment, and without doing any work in this thread: it might not come to an end. Under
- * the lock.
- */
-static void stream_wait_until(struct stream *stream, uint64_t upto, uint64_t until_ns)
+static struct timespec moment_in(uint64_t ns)
 {
-	struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
-				  .tv_nsec = (long)(until_ns % 1000000000) };
+	ns += engine_now_ns();
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+}
+
+/*
+ * As long as pieces of work end, each within @most_ns, and without doing any of it in this thread:
+ * it might not come to an end. Under the lock.
+ */
+static void stream_wait_patiently(struct stream *stream, uint64_t upto, uint64_t most_ns)
+{
+	struct timespec until = moment_in(most_ns);
+	uint64_t done = stream->done;
 
 	while (stream->done < upto && context_error(stream->set->ctx) == CUDA_SUCCESS) {
-		if (upto < stream->wanted)
-			stream->wanted = upto;
+		if (stream->done != done) {
+			done = stream->done;
+			until = moment_in(most_ns);
+		}
+		if (done + 1 < stream->wanted)
+			stream->wanted = done + 1;
 		if (pthread_cond_clockwait(&stream->progress, &stream->set->lock, CLOCK_MONOTONIC,
-					   &until) != 0)
+					   &until) != 0 &&
+		    stream->done == done)
 			break;
 	}
 }
 
-static void streams_drain(struct context *ctx, uint64_t until_ns)
+static void streams_drain(struct context *ctx, uint64_t most_ns)
 {
 	struct stream_set *set = ctx->streams;
 	struct stream_fences fences = { 0 };
@@ -732,7 +744,8 @@ static void streams_drain(struct context *ctx, uint64_t until_ns)
 	pthread_mutex_lock(&set->lock);
 	if (fences_collect_all(set, &fences))
 		for (size_t i = 0; i < fences.n; i++)
-			stream_wait_until(fences.fence[i].stream, fences.fence[i].upto, until_ns);
+			stream_wait_patiently(fences.fence[i].stream, fences.fence[i].upto,
+					      most_ns);
 	fences_done(&fences);
 	pthread_mutex_unlock(&set->lock);
 	printed_flush(ctx);
