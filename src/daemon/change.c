@@ -211,27 +211,12 @@ static void warn_guarantees(struct daemon *d, json_t *warnings, unsigned device)
 				size_print_short(has, total_text)));
 }
 
-static bool sets_compute(const struct tenant *t)
-{
-	const struct limits *of[] = { &t->spec.limits, &t->lowered };
-	size_t i, j;
-
-	for (i = 0; i < ARRAY_SIZE(of); i++) {
-		for (j = 0; j < of[i]->n_settings; j++) {
-			if (of[i]->settings[j].id == LIMIT_COMPUTE_MAX ||
-			    of[i]->settings[j].id == LIMIT_COMPUTE_WEIGHT)
-				return true;
-		}
-	}
-	return false;
-}
-
 json_t *change_warnings(struct daemon *d, const struct tenant *t)
 {
 	json_t *warnings = json_array();
 	unsigned i;
 
-	if (d->compute_reason && sets_compute(t))
+	if (d->compute_reason && tenant_sets_compute(t))
 		json_array_append_new(warnings,
 				      json_sprintf("compute limits are kept and shown, but not "
 						   "enforced: %s",

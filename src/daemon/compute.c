@@ -3,15 +3,17 @@
  * Device time: the driver's samples of each process, handed to the engine.
  *
  * Often while some tenant's compute is limited, so that what a launch takes is learned
- * soon; else now and then, for compute.stat.
+ * soon; now and then where a tenant has such a limit; else seldom, for compute.stat.
  */
 #include "daemon/daemon.h"
 
 #include <errno.h>
 #include <time.h>
 
-#define SELDOM_US 100000
-#define SAMPLES	  256
+#define NOW_AND_THEN_US 100000
+#define SELDOM_US	500000
+/* Several of each process, where they are read seldom. */
+#define SAMPLES 2048
 
 static uint64_t monotonic_ns(void)
 {
@@ -46,10 +48,21 @@ static void read_device(struct daemon *d, unsigned device)
 	engine_compute_samples(d->engine, device, samples, n);
 }
 
+static bool any_limit(const struct daemon *d)
+{
+	const struct tenant *t;
+
+	for (t = d->tenants.first; t; t = t->next) {
+		if (tenant_sets_compute(t))
+			return true;
+	}
+	return false;
+}
+
 static int on_time(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
-	uint64_t next_us = SELDOM_US;
+	uint64_t next_us = any_limit(d) ? NOW_AND_THEN_US : SELDOM_US;
 	unsigned i;
 
 	/* Marks first: a sample is compared with a mark behind its end. */
@@ -57,14 +70,23 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata)
 		next_us = ENGINE_COMPUTE_TICK_MS * 1000;
 	for (i = 0; i < daemon_n_devices(d); i++)
 		read_device(d, i);
+	d->compute_is_slow = next_us == SELDOM_US;
 	sd_event_source_set_time_relative(s, next_us);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+void daemon_compute_wake(struct daemon *d)
+{
+	if (!d->compute_is_slow || !any_limit(d))
+		return;
+	d->compute_is_slow = false;
+	sd_event_source_set_time_relative(d->compute_timer, 0);
 }
 
 int daemon_compute_start(struct daemon *d)
 {
 	if (!d->engine || daemon_n_devices(d) == 0)
 		return 0;
-	return sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, SELDOM_US, 1000, on_time,
-					  d);
+	return sd_event_add_time_relative(d->loop, &d->compute_timer, CLOCK_MONOTONIC,
+					  NOW_AND_THEN_US, 1000, on_time, d);
 }

@@ -30,6 +30,8 @@ struct overuse;
  * @unowned_bytes:	what processes that are nobody's have of each device
  * @activity:		what was last seen of who is at work
  * @compute_since_us:	the same, for compute limits
+ * @compute_timer:	when they are read next
+ * @compute_is_slow:	that is seldom, as nobody has a limit
  * @compute_reason:	why compute limits are not enforced; NULL if they are
  * @placing:		set while processes are looked for on the devices
  * @placing_until_us:	how long they are
@@ -52,6 +54,8 @@ struct daemon {
 	uint64_t context_bytes[LEDGER_DEVICES];
 	uint64_t unowned_bytes[LEDGER_DEVICES];
 	const char *compute_reason;
+	sd_event_source *compute_timer;
+	bool compute_is_slow;
 	uint64_t compute_since_us[LEDGER_DEVICES];
 	struct activity *activity;
 	sd_event_source *placing;
@@ -114,6 +118,11 @@ void daemon_place_soon(struct daemon *d);
  * daemon_compute_start() - from now on read what devices tell of their time, and enforce compute limits
  */
 int daemon_compute_start(struct daemon *d);
+
+/**
+ * daemon_compute_wake() - tenants may have changed: do not wait where one is limited now
+ */
+void daemon_compute_wake(struct daemon *d);
 
 /**
  * daemon_on_engine_event() - the engine's event function; userdata is the daemon

@@ -141,6 +141,7 @@ static int on_api(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 	struct daemon *d = userdata;
 
 	api_server_dispatch(d->api);
+	daemon_compute_wake(d);
 	return 0;
 }
 
@@ -161,6 +162,7 @@ static int on_engine(sd_event_source *s, int fd, uint32_t revents, void *userdat
 	r = engine_dispatch(d->engine);
 	if (r < 0)
 		log_warn(r, "the engine");
+	daemon_compute_wake(d);
 	answer_waiters(d);
 	return 0;
 }
@@ -197,6 +199,7 @@ static void reload(struct daemon *d)
 	if (r < 0)
 		log_warn(r, "cannot read %s", d->tenants.files.dir);
 	daemon_devices_apply(d);
+	daemon_compute_wake(d);
 	answer_waiters(d);
 }
 
@@ -484,6 +487,7 @@ static void daemon_close(struct daemon *d)
 	event_log_close(d->events);
 	free(d->offsets_dir);
 	sd_event_source_unref(d->placing);
+	sd_event_source_unref(d->compute_timer);
 	sd_event_source_unref(d->reload);
 	sd_event_source_unref(d->reload_offsets);
 	sd_event_unref(d->loop);

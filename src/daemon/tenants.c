@@ -117,6 +117,21 @@ void tenant_limits(const struct tenants *tenants, const struct tenant *tenant, u
 	ret->memory_low = MIN(ret->memory_low, ret->memory_max);
 }
 
+bool tenant_sets_compute(const struct tenant *t)
+{
+	const struct limits *of[] = { &t->spec.limits, &t->lowered };
+	size_t i, j;
+
+	for (i = 0; i < ARRAY_SIZE(of); i++) {
+		for (j = 0; j < of[i]->n_settings; j++) {
+			if (of[i]->settings[j].id == LIMIT_COMPUTE_MAX ||
+			    of[i]->settings[j].id == LIMIT_COMPUTE_WEIGHT)
+				return true;
+		}
+	}
+	return false;
+}
+
 void tenants_note(struct tenants *tenants, enum event_kind kind, const struct tenant *tenant,
 		  const char *fmt, ...)
 {

@@ -135,6 +135,11 @@ bool tenants_can_deny(const struct tenants *tenants);
 	"is kill or allow"
 
 /**
+ * tenant_sets_compute() - has it a limit or a weight of its own for device time?
+ */
+bool tenant_sets_compute(const struct tenant *tenant);
+
+/**
  * tenants_note() - raise an event about a tenant
  */
 void tenants_note(struct tenants *tenants, enum event_kind kind, const struct tenant *tenant,
