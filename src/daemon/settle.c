@@ -17,7 +17,7 @@
 
 /* A charged process, as it was before the device was asked. */
 struct charged {
-	pid_t pid;
+	pid_t pid; /* first: see by_pid() */
 	uint64_t n_changes;
 	uint64_t use[LEDGER_DEVICES];
 	uint64_t overhead[LEDGER_DEVICES];
@@ -54,26 +54,23 @@ static int add_charged(const struct audit_process *p, void *userdata)
 	return 0;
 }
 
+/* Both lists are sorted, as each is looked up once for every entry of the other. Both begin with
+ * the pid. */
+static int by_pid(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 static struct charged *find_charged(const struct charged_list *list, pid_t pid)
 {
-	size_t i;
-
-	for (i = 0; i < list->n; i++) {
-		if (list->items[i].pid == pid)
-			return &list->items[i];
-	}
-	return NULL;
+	return list->n ? bsearch(&pid, list->items, list->n, sizeof(*list->items), by_pid) : NULL;
 }
 
 static const struct gpu_process *find_running(const struct gpu_process *list, size_t n, pid_t pid)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		if (list[i].pid == pid)
-			return &list[i];
-	}
-	return NULL;
+	return n ? bsearch(&pid, list, n, sizeof(*list), by_pid) : NULL;
 }
 
 /*
@@ -160,6 +157,8 @@ static void settle_device(struct daemon *d, unsigned device, const struct charge
 
 	if (gpu_processes(d->gpu, device, &running, &n) < 0)
 		return;
+	if (n)
+		qsort(running, n, sizeof(*running), by_pid);
 	for (i = 0; i < charged->n; i++)
 		settle_charged(d, device, &charged->items[i],
 			       find_running(running, n, charged->items[i].pid));
@@ -181,6 +180,8 @@ void daemon_settle(struct daemon *d)
 
 	if (d->engine && engine_each_process(d->engine, add_charged, &charged) < 0)
 		log_warn(-ENOMEM, "the books are not settled this time");
+	if (charged.n)
+		qsort(charged.items, charged.n, sizeof(*charged.items), by_pid);
 	for (i = 0; i < daemon_n_devices(d); i++)
 		settle_device(d, i, &charged);
 	free(charged.items);
