@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#define CGROUPS_HOLD_NS 10000000
+#define HOLDS_NS 10000000
 
 /* Where the cgroup v2 hierarchy is mounted, and what part of it; looked up once. */
 static struct {
@@ -82,7 +83,7 @@ static const char *path_below_mount(const char *path)
 	return strcmp(path, "/") == 0 ? "" : path;
 }
 
-void cgroups_own(uint64_t ret[STATE_CGROUPS_MAX])
+static void look_up(uint64_t ret[STATE_CGROUPS_MAX])
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	char path[PATH_MAX], full[2 * PATH_MAX];
@@ -95,6 +96,33 @@ void cgroups_own(uint64_t ret[STATE_CGROUPS_MAX])
 	ancestors_read(full, strlen(cgroup_mount.point), ret);
 }
 
+/*
+ * Looking up takes longer than an allocation, and processes are seldom moved: where this one
+ * was a moment ago is where it is. Whoever finds the lock taken looks by himself; in a child
+ * that was forked meanwhile nobody would give it back.
+ */
+void cgroups_own(uint64_t ret[STATE_CGROUPS_MAX])
+{
+	static struct {
+		pthread_mutex_t lock;
+		pid_t pid; /* a forked child may be moved at once */
+		uint64_t until_ns;
+		uint64_t found[STATE_CGROUPS_MAX];
+	} last = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+	if (pthread_mutex_trylock(&last.lock) != 0) {
+		look_up(ret);
+		return;
+	}
+	if (clock_now() >= last.until_ns || last.pid != getpid()) {
+		look_up(last.found);
+		last.pid = getpid();
+		last.until_ns = clock_now() + HOLDS_NS;
+	}
+	memcpy(ret, last.found, sizeof(last.found));
+	pthread_mutex_unlock(&last.lock);
+}
+
 void cgroups_refresh(struct state_slot *slot)
 {
 	uint64_t now[STATE_CGROUPS_MAX];
@@ -102,18 +130,4 @@ void cgroups_refresh(struct state_slot *slot)
 	cgroups_own(now);
 	for (unsigned i = 0; i < STATE_CGROUPS_MAX; i++)
 		atomic_store(&slot->cgroups[i], now[i]);
-}
-
-/*
- * Looking up where a process is takes longer than an allocation, and processes are seldom moved:
- * where it was a moment ago is where it is.
- */
-void cgroups_follow(struct state *state, unsigned dev)
-{
-	uint64_t now = clock_now();
-
-	if (now < atomic_load(&state->cgroups_until_ns[dev]))
-		return;
-	cgroups_refresh(state->slots[dev]);
-	atomic_store(&state->cgroups_until_ns[dev], now + CGROUPS_HOLD_NS);
 }

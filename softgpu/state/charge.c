@@ -78,7 +78,7 @@ int state_charge(struct state *state, unsigned dev, uint64_t bytes)
 	if (bytes >> STATE_BYTES_BITS)
 		return STATE_E_FULL;
 	if (atomic_load(&file->n_limits))
-		cgroups_follow(state, dev);
+		cgroups_refresh(own);
 	for (;;) {
 		charge = charge_complete(file);
 		if (!fits(file, own, bytes)) {

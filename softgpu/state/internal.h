@@ -17,7 +17,6 @@
  * @own:	a word that is 1 here and reads as 0 in a forked child
  * @lock:	guards attaching
  * @slots:	of this process, once attached
- * @cgroups_until_ns:	until when what a slot says of our cgroups is taken as true
  */
 struct state {
 	unsigned n_devices;
@@ -33,7 +32,6 @@ struct state {
 	_Atomic bool attached;
 	struct keeper *keeper;
 	struct state_slot *slots[SOFTGPU_DEVICES_MAX];
-	_Atomic uint64_t cgroups_until_ns[SOFTGPU_DEVICES_MAX];
 };
 
 /* file.c */
@@ -64,7 +62,6 @@ void limits_narrow(struct state_file *file, const uint64_t *cgroups, struct stat
 /* cgroup.c: inode numbers of the process's cgroup and its ancestors, then zeros */
 void cgroups_own(uint64_t ret[STATE_CGROUPS_MAX]);
 void cgroups_refresh(struct state_slot *slot);
-void cgroups_follow(struct state *state, unsigned dev);
 
 /* sample.c */
 void samples_add(state_bucket *ring, unsigned n, uint64_t period_ns, uint64_t begin_ns,
