@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import HERE, ROOT, run, toolkit
+from conftest import HERE, ROOT, make, run, toolkit
 
 COTENANT = ROOT / "build" / "bin" / "cotenant"
 
@@ -178,3 +178,12 @@ def test_tinygrad_trains_as_directly(gpu, venv):
     losses = [[line for line in out.splitlines() if line.startswith("loss")]
               for out in (forward(command, env), run(command, env))]
     assert len(losses[0]) == 6 and losses[0] == losses[1]
+
+
+def test_nonsense_costs_its_sender_alone(gpu, program, ptx):
+    """Guests that break the rules of the protocol, and then a program by the same broker."""
+    source = HERE / "hostile.c"
+    hostile = make("hostile", ["gcc", "-O1", "-Wall", "-I", ROOT / "src", source, "-o", "@OUT@"],
+                   [source, ROOT / "src" / "forward" / "transport.h"])
+    out = forward(["sh", "-c", f"{hostile} 30 && {program('kernels')} {ptx('nvcc')}"], gpu)
+    assert "30 rounds of nonsense" in out and "six kernels right" in out
