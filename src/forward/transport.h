@@ -95,10 +95,10 @@ struct lane {
  * @size:	bytes with this head and without the gap up to the next multiple of 64
  * @call:	enum call_id of src/cuda/calls.h, or one of enum wire_own below
  * @flags:	WIRE_F_*
- * @ticket:	the process's order. A record without WIRE_F_REPLY has its own number, counted over all
- *		lanes from 0, and is executed when all with smaller ones have been; one with WIRE_F_REPLY
- *		has the number of those that were given out before, waits for these and holds up nobody,
- *		because nothing can have happened after a call that has not returned
+ * @ticket:	the process's order. A record without flags has its own number, counted over all lanes from
+ *		0, and is executed when all with smaller ones have been. One with a flag has the number of
+ *		those that were given out before, waits for these and holds up nobody, because nothing can
+ *		have happened after a call that has not returned
  * @number:	the lane's own count of records, from 1
  *
  * The call's arguments follow, 8 bytes each, then what it reads, each piece at a multiple of 8.
@@ -111,8 +111,12 @@ struct wire_record {
 	__u64 number;
 };
 
-/* The caller waits for the answer; without it the record is posted. */
-#define WIRE_F_REPLY 1
+/*
+ * The caller waits for the answer; or it waits, sooner or later, until the record is executed, and there is
+ * no answer but a failure that is noted as of a posted one. Without either the record is posted.
+ */
+#define WIRE_F_REPLY  1
+#define WIRE_F_AWAITED 2
 
 /* Commands that are no call of the driver. */
 enum wire_own {

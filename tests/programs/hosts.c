@@ -222,6 +222,47 @@ static void anywhere(void)
 	free(b);
 }
 
+/* A copy that waits for its stream, which waits for what another thread does later. */
+static CUcontext context;
+static CUdeviceptr flag;
+
+static void *release(void *arg)
+{
+	CUstream stream;
+
+	usleep(20000);
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	CHECK(cuStreamWriteValue32(stream, flag, 1, 0));
+	CHECK(cuStreamSynchronize(stream));
+	CHECK(cuStreamDestroy(stream));
+	return NULL;
+}
+
+static void waits(void)
+{
+	static float x[N], y[N];
+	CUdeviceptr ptr = device_zeros(sizeof(x));
+	pthread_t thread;
+	CUstream stream;
+
+	for (int i = 0; i < N; i++)
+		x[i] = (float)i;
+	flag = device_zeros(sizeof(unsigned));
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	EXPECT(pthread_create(&thread, NULL, release, NULL) == 0);
+	CHECK(cuStreamWaitValue32(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+	CHECK(cuMemcpyHtoDAsync(ptr, x, 4 * 1000, stream));
+	CHECK(cuMemcpyHtoDAsync(ptr, x, sizeof(x), stream));
+	CHECK(cuStreamSynchronize(stream));
+	pthread_join(thread, NULL);
+	CHECK(cuMemcpyDtoH(y, ptr, sizeof(y)));
+	EXPECT(memcmp(x, y, sizeof(x)) == 0);
+	CHECK(cuStreamDestroy(stream));
+	CHECK(cuMemFree(ptr));
+	CHECK(cuMemFree(flag));
+}
+
 static void addresses(void)
 {
 	CUpointer_attribute names[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
@@ -250,7 +291,7 @@ int main(int argc, char **argv)
 	CUmodule module;
 
 	CHECK(cuInit(0));
-	context_on(0);
+	context = context_on(0);
 	module = module_of(argv[1]);
 	scale = function_of(module, "scale");
 	mapped();
@@ -261,6 +302,7 @@ int main(int argc, char **argv)
 	rectangles();
 	anywhere();
 	addresses();
+	waits();
 	printf("host memory and functions right\n");
 	return 0;
 }

@@ -217,7 +217,7 @@ static CUresult call_cached(enum call_id id, const struct wire_call *wire, const
 	return ask_and_decode(wire, words, size, l, id, question);
 }
 
-CUresult call_words_posted(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX])
+CUresult call_words_awaited(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX])
 {
 	const struct wire_call *wire = &wire_calls[id];
 	size_t size = body_size(wire, words);
@@ -229,7 +229,7 @@ CUresult call_words_posted(enum call_id id, const uint64_t words[CALL_N_ARGUMENT
 	if (r != CUDA_SUCCESS)
 		return r;
 	encode(wire, words, body);
-	lane_post(l);
+	lane_post_awaited(l);
 	return CUDA_SUCCESS;
 }
 

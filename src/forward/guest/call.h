@@ -42,8 +42,12 @@
 /** call_words() - make a call by the table; words are its arguments as they are in registers */
 CUresult call_words(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]);
 
-/** call_words_posted() - the same without waiting, whatever the call's class; what fails is told later */
-CUresult call_words_posted(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]);
+/**
+ * call_words_awaited() - the same, whatever the call's class, for who waits for it himself
+ *
+ * As lane_post_awaited(); what fails is told by lane_error().
+ */
+CUresult call_words_awaited(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]);
 
 /** CALL_WORDS() - the same with arguments that are integers or pointers */
 #define CALL_WORDS(id, ...) call_words(id, (const uint64_t[CALL_N_ARGUMENTS_MAX]){ __VA_ARGS__ })

@@ -131,7 +131,7 @@ static CUresult piece_send(struct copy_pipe *pipe, const struct line *line, size
 	if (!line->out)
 		memcpy(heap_at(block), (const char *)line->near + offset, size);
 	line_words(line, offset, &buffer, size, words);
-	r = call_words_posted(line->call, words);
+	r = call_words_awaited(line->call, words);
 	copy_pipe_sent(pipe, line->out && r == CUDA_SUCCESS ? (char *)line->near + offset : NULL, size);
 	return r;
 }
@@ -148,6 +148,25 @@ static CUresult line_in_pieces(const struct line *line)
 		r = piece_send(&pipe, line, offset, size);
 	}
 	return copy_pipe_end(&pipe, r);
+}
+
+/*
+ * A little pageable memory. The driver may wait for the stream before it has read it, so the caller waits,
+ * too, and nobody else.
+ */
+static CUresult line_inlined(const struct line *line, const struct guest_buffer *buffer)
+{
+	uint64_t words[CALL_N_ARGUMENTS_MAX];
+	struct guest_lane *l;
+	CUresult r;
+
+	line_words(line, 0, buffer, line->size, words);
+	r = lane_get(&l);
+	if (r == CUDA_SUCCESS)
+		r = call_words_awaited(line->call, words);
+	if (r == CUDA_SUCCESS)
+		r = lane_wait_executed(l, l->n_sent);
+	return r == CUDA_SUCCESS ? lane_error(l, r) : r;
 }
 
 /* What a capture records runs later: the host needs the memory itself. */
@@ -176,7 +195,7 @@ static CUresult line_copy(const struct line *line)
 		return line_adopted(line);
 	if (!line->out && line->size <= INLINE_MAX) {
 		buffer.inlined = line->near ? line->near : "";
-		return line_whole(line, &buffer);
+		return line_inlined(line, &buffer);
 	}
 	return line_in_pieces(line);
 }

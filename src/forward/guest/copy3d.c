@@ -94,7 +94,13 @@ static void copy_near(const struct plan *plan)
 				plan->near_from + row_offset(copy, &copy->from, z, y), copy->width);
 }
 
-static CUresult send_copy(enum call_id id, const struct wire_copy *copy, bool wait, struct guest_lane **ret)
+enum sending {
+	SEND_ASK,     /* the result is the call's */
+	SEND_POST,    /* it is told later */
+	SEND_AWAITED, /* a piece: copy_pipe_end() waits for it */
+};
+
+static CUresult send_copy(enum call_id id, const struct wire_copy *copy, enum sending how)
 {
 	struct guest_lane *l;
 	void *body;
@@ -104,12 +110,15 @@ static CUresult send_copy(enum call_id id, const struct wire_copy *copy, bool wa
 	if (r != CUDA_SUCCESS)
 		return r;
 	memcpy(body, copy, sizeof(*copy));
-	if (ret)
-		*ret = l;
-	if (wait)
+	switch (how) {
+	case SEND_ASK:
 		return call_ask(l, NULL, NULL);
-	lane_post(l);
-	return CUDA_SUCCESS;
+	case SEND_POST:
+		return call_post(l);
+	default:
+		lane_post_awaited(l);
+		return CUDA_SUCCESS;
+	}
 }
 
 /**
@@ -168,7 +177,7 @@ static CUresult window_in(enum call_id id, const struct plan *plan, struct copy_
 		return r;
 	window_pack(plan, w, heap_at(block), /* out= */ false);
 	copy = window_copy(plan, w, block);
-	r = send_copy(id, &copy, /* wait= */ false, NULL);
+	r = send_copy(id, &copy, SEND_AWAITED);
 	copy_pipe_sent(pipe, NULL, 0);
 	return r;
 }
@@ -177,7 +186,7 @@ static CUresult window_out(enum call_id id, const struct plan *plan, struct copy
 {
 	unsigned block = heap_take();
 	struct wire_copy copy = window_copy(plan, w, block);
-	CUresult r = send_copy(id, &copy, /* wait= */ true, NULL);
+	CUresult r = send_copy(id, &copy, SEND_ASK);
 
 	if (r == CUDA_SUCCESS)
 		window_pack(plan, w, heap_at(block), /* out= */ true);
@@ -240,7 +249,6 @@ CUresult copy3d_adopt(const CUDA_MEMCPY3D *copy, struct wire_copy *ret)
 static CUresult copy3d(enum call_id id, const CUDA_MEMCPY3D *copy, CUstream stream)
 {
 	bool wait = wire_calls[id].class == WIRE_ROUND_TRIP;
-	struct guest_lane *l = NULL;
 	struct plan plan;
 	CUresult r = session_check();
 
@@ -258,8 +266,7 @@ static CUresult copy3d(enum call_id id, const CUDA_MEMCPY3D *copy, CUstream stre
 		return r;
 	if ((plan.near_from || plan.near_to) && (wait || !capture_is_active()))
 		return copy_windows(id, &plan);
-	r = send_copy(id, &plan.wire, wait || session_is_synchronous(), &l);
-	return l && !wait ? lane_error(l, r) : r;
+	return send_copy(id, &plan.wire, wait ? SEND_ASK : SEND_POST);
 }
 
 static CUDA_MEMCPY3D deepened(const CUDA_MEMCPY2D *copy)

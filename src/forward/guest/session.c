@@ -297,6 +297,11 @@ void lane_post(struct guest_lane *l)
 	send_record(l, 0, atomic_fetch_add(&n_posted, 1));
 }
 
+void lane_post_awaited(struct guest_lane *l)
+{
+	send_record(l, WIRE_F_AWAITED, atomic_load(&n_posted));
+}
+
 static CUresult ask(struct guest_lane *l, uint64_t ticket, const uint8_t **ret_data, size_t *ret_size)
 {
 	CUresult r;

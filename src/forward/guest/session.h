@@ -75,6 +75,13 @@ CUresult lane_begin(struct guest_lane *l, unsigned call, size_t size, void **ret
 void lane_post(struct guest_lane *l);
 
 /**
+ * lane_post_awaited() - publish it and go on for now; lane_wait_executed() has to follow
+ *
+ * Other threads' records are not held up by it, however long the host waits in it.
+ */
+void lane_post_awaited(struct guest_lane *l);
+
+/**
  * lane_ask() - publish it and wait for the answer
  * @ret_data:	what the call wrote; valid until the thread's next record
  *

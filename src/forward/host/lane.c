@@ -166,7 +166,7 @@ static void jitter(struct host_lane *l)
 
 static void execute_record(struct host_lane *l)
 {
-	bool reply = l->record.flags & WIRE_F_REPLY;
+	bool reply = l->record.flags & WIRE_F_REPLY, posted = !reply && !(l->record.flags & WIRE_F_AWAITED);
 	struct command command = { .call = l->record.call,
 				   .body = (const uint8_t *)l->body,
 				   .size = l->record.size - sizeof(l->record),
@@ -176,15 +176,15 @@ static void execute_record(struct host_lane *l)
 
 	jitter(l);
 	before = order_wait(l->record.ticket);
-	if (!reply && before != l->record.ticket)
+	if (posted && before != l->record.ticket)
 		session_is_broken("a ticket that was used before");
 	result = command_execute(&command);
-	if (!reply) {
+	if (posted) {
 		__atomic_store_n(&l->session->host.issued, l->record.ticket + 1, __ATOMIC_RELEASE);
 		order_done(l->record.ticket);
-		if (result != CUDA_SUCCESS)
-			note_error(l, result);
 	}
+	if (!reply && result != CUDA_SUCCESS)
+		note_error(l, result);
 	__atomic_store_n(&l->lane->host.executed, ++l->executed, __ATOMIC_RELEASE);
 	if (reply)
 		answer(l, &command, result);
