@@ -27,6 +27,7 @@ struct overuse;
  * @offsets_dir:	the folder that tells where calls are in builds without symbols
  * @engine_reason:	why there is no engine, where there is none
  * @context_bytes:	what a context was seen to cost on each device, at the least
+ * @context_file:	where that is kept
  * @unowned_bytes:	what processes that are nobody's have of each device
  * @activity:		what was last seen of who is at work
  * @compute_since_us:	the same, for compute limits
@@ -52,6 +53,7 @@ struct daemon {
 	struct tenants tenants;
 	struct api_server *api;
 	uint64_t context_bytes[LEDGER_DEVICES];
+	char *context_file;
 	uint64_t unowned_bytes[LEDGER_DEVICES];
 	const char *compute_reason;
 	sd_event_source *compute_timer;
@@ -86,6 +88,16 @@ void daemon_devices_apply(struct daemon *d);
  * daemon_reserve() - bytes of a device that are never handed out
  */
 uint64_t daemon_reserve(const struct daemon *d, unsigned device);
+
+/**
+ * context_costs_load() - what contexts cost under this driver, as it was learnt earlier
+ */
+int context_costs_load(struct daemon *d, const char *state_dir);
+
+/**
+ * context_cost_learn() - a process with one context was seen to have so much beyond what its calls explain
+ */
+void context_cost_learn(struct daemon *d, unsigned device, uint64_t bytes);
 
 /**
  * daemon_settle() - correct the books by what the devices say, adopt who is not charged yet

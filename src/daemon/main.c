@@ -449,6 +449,8 @@ static int daemon_open(struct daemon *d, const struct options *o)
 	if (r == 0)
 		r = gpu_open(own_library ? NULL : o->values[OPTION_NVML], &d->gpu);
 	if (r == 0)
+		r = context_costs_load(d, o->values[OPTION_STATE_DIR]);
+	if (r == 0)
 		r = open_engine(d, o);
 	if (r == 0 && d->engine)
 		r = gate_open(d, o->values[OPTION_STATE_DIR]);
@@ -486,6 +488,7 @@ static void daemon_close(struct daemon *d)
 	gpu_close(d->gpu);
 	event_log_close(d->events);
 	free(d->offsets_dir);
+	free(d->context_file);
 	sd_event_source_unref(d->placing);
 	sd_event_source_unref(d->compute_timer);
 	sd_event_source_unref(d->reload);

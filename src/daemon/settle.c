@@ -87,10 +87,7 @@ static void learn_context(struct daemon *d, unsigned device, const struct charge
 	if (c->n_contexts[device] != 1 || device_bytes <= c->use[device] ||
 	    overhead != c->overhead[device])
 		return;
-	if (d->context_bytes[device] && overhead >= d->context_bytes[device])
-		return;
-	d->context_bytes[device] = overhead;
-	daemon_devices_apply(d);
+	context_cost_learn(d, device, overhead);
 }
 
 static void settle_charged(struct daemon *d, unsigned device, const struct charged *c,

@@ -290,6 +290,12 @@ def small_host(machine):
 
 
 @pytest.fixture
+def large_context_host(machine):
+    """A host where a context takes 300 MiB."""
+    yield from host_in_use({"SOFTGPU_CONTEXT": "300M"})
+
+
+@pytest.fixture
 def supervised_host(machine):
     """A host whose calls are answered by its holder, on each kernel, and wait for it no longer than a second."""
     yield from host_in_use({}, "--rung", "supervised", "--failure-wait", "1s")

@@ -257,6 +257,20 @@ def test_devices_that_are_not_named(host):
     assert elsewhere.answer() == [str(OUT_OF_MEMORY)]
 
 
+def test_a_context_is_reserved_before_it_is_made(large_context_host):
+    """What it costs is known from the first one on, also to the next daemon."""
+    host = large_context_host
+    host.cotenant("set", "--user", ALICE, "memory.max=400M", "--name", "t")
+    for _ in range(2):
+        first = host.spawn(user=ALICE).started()
+        assert host.spawn(user=ALICE).answer() == [str(OUT_OF_MEMORY)]
+        assert host.book("t")["memory.peak"] <= 400 * MIB
+        assert first.alloc(90 * MIB) > 0 and first.alloc(20 * MIB) == -OUT_OF_MEMORY
+        first.end()
+        host.kill()
+        host.start()
+
+
 def test_adopt_what_runs_already(host):
     tenant = host.spawn(user=BOB).started()
     assert tenant.alloc(700 * MIB) > 0
