@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
@@ -24,8 +25,18 @@ struct rm_memory {
 	uint64_t alignment, size, rest[7];
 };
 
+/* The command that carries another. */
+struct rm_xfer {
+	uint32_t command, size;
+	uint64_t pointer;
+};
+
+#define RM_ALLOC _IOWR('F', 0x2b, struct rm_alloc)
+#define RM_XFER	 _IOWR('F', 211, struct rm_xfer)
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int file = -1;
+static bool wrapped;
 
 static void file_open(void)
 {
@@ -33,6 +44,18 @@ static void file_open(void)
 
 	if (path)
 		file = open(path, O_RDWR | O_CLOEXEC);
+	wrapped = getenv("SOFTGPU_IOCTL_WRAPPED") != NULL;
+}
+
+/* It is refused by any file that is not NVIDIA's. */
+static void file_tell(struct rm_alloc *alloc)
+{
+	struct rm_xfer xfer = { .command = RM_ALLOC, .size = sizeof(*alloc), .pointer = (uintptr_t)alloc };
+
+	if (wrapped)
+		ioctl(file, RM_XFER, &xfer);
+	else
+		ioctl(file, RM_ALLOC, alloc);
 }
 
 int rm_charge(unsigned device, uint64_t bytes)
@@ -46,8 +69,7 @@ int rm_charge(unsigned device, uint64_t bytes)
 	int r = state_charge(driver.state, device, bytes);
 
 	pthread_once(&once, file_open);
-	/* It is refused by any file that is not NVIDIA's. */
 	if (r == 0 && file >= 0)
-		ioctl(file, _IOWR('F', 0x2b, struct rm_alloc), &alloc);
+		file_tell(&alloc);
 	return r;
 }

@@ -166,6 +166,9 @@ static json_t *advisory_json(struct daemon *d)
 	    "a process that copies or rewrites libcuda to get around the probes is found when the "
 	    "books are settled, not stopped; under `cotenant run --gate` it is ended by "
 	    "on-failure");
+	say(list, "a copy of libcuda that nobody has mapped before and that is in none of the usual "
+		  "places can make its first calls before it is probed; they are charged when the books "
+		  "are settled");
 	say(list,
 	    "processes of other tenants that use the same libcuda pay the probes' cost on memory "
 	    "and information calls");

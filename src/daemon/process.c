@@ -7,8 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define MPS_SERVER "nvidia-cuda-mps-server"
 
 static int read_proc(pid_t pid, const char *file, char **ret)
 {
@@ -53,6 +58,22 @@ int process_start_time(pid_t pid, uint64_t *ret)
 		return -ESRCH;
 	*ret = strtoull(p, NULL, 10);
 	return 0;
+}
+
+bool process_is_mps_server(pid_t pid)
+{
+	char path[64], program[PATH_MAX];
+	const char *name;
+	struct stat st;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, program, sizeof(program) - 1);
+	if (n < 0 || stat(path, &st) < 0)
+		return false;
+	program[n] = '\0';
+	name = strrchr(program, '/');
+	return name && str_eq(name + 1, MPS_SERVER) && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 int process_variable(pid_t pid, const char *name, char **ret)

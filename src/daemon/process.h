@@ -60,6 +60,13 @@ int user_id(const char *name, uid_t *ret);
 bool group_has(const char *group, uid_t uid);
 
 /**
+ * process_is_mps_server() - is it the server of NVIDIA's MPS?
+ *
+ * Nobody can make another process look like one who cannot write root's files: it goes by the program's file.
+ */
+bool process_is_mps_server(pid_t pid);
+
+/**
  * process_variable() - what a variable of its environment was set to when it began
  *
  * A hint and no more: a process can write over what /proc shows of it.

@@ -138,6 +138,9 @@ static bool adopt(struct daemon *d, const struct gpu_process *p, unsigned device
 
 	if (!d->engine || !d->tenants.first)
 		return false;
+	/* What its clients allocate they are charged themselves: their calls are made in them. */
+	if (process_is_mps_server(p->pid))
+		return false;
 	if (process_uid(p->pid, &uid) == 0)
 		tenants_meet(&d->tenants, uid);
 	if (engine_adopt(d->engine, p->pid) != 0 || !engine_each_process(d->engine, is_pid, &pid))

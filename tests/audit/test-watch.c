@@ -76,9 +76,9 @@ int main(int argc, char **argv)
 	copy_file(argv[1], path);
 	copy_path = path;
 	CHECK(engine_watch(b.engine, true) == 0);
-	case_copy(&b, "a copy under another name is probed when it is mapped");
+	case_copy(&b, "trap 16 a copy under another name is probed when it is mapped");
 	CHECK(b.n_events[AUDIT_EVENT_LIBRARY] >= 1);
-	case_copy(&b, "it is probed in the next process before its first call");
+	case_copy(&b, "trap 16 it is probed in the next process before its first call");
 	CHECK(engine_watch(b.engine, false) == 0);
 	engine_each_library(b.engine, count, &n);
 	CHECK(n == 0, "%d libraries stay probed", n);

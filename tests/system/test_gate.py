@@ -44,9 +44,12 @@ def keepers():
     return found
 
 
-@pytest.mark.parametrize("how", ["copy", "jump", "byte"])
-def test_an_evasion_beyond_the_limit_is_ended(gated, how):
-    tenant = evade(gated, how, 3 * GIB)
+@pytest.mark.parametrize("how", ["copy", "jump", "byte", "jump, wrapped"])
+def test_trap_17_an_evasion_beyond_the_limit_is_ended(gated, how):
+    """Wrapped: the driver hands its command to another one that carries it."""
+    if "wrapped" in how:
+        gated.env["SOFTGPU_IOCTL_WRAPPED"] = "1"
+    tenant = evade(gated, how.split(",")[0], 3 * GIB)
     assert tenant.process.wait(5) == 128 + 9, "killed by on-failure"
     event = gated.events("unexplained", NAME)[-1]
     assert event["size"] >= 3 * GIB and "killed" in event["text"] and "beyond memory.max of alice" in event["text"]

@@ -2,10 +2,11 @@
 """Programs on the software GPU as tenants: limits hold, whoever does what."""
 import os
 import re
+import shutil
 import signal
 import time
 
-from conftest import ALICE, BOB, GIB, MIB, OUT_OF_MEMORY, eventually
+from conftest import ALICE, BOB, GIB, MIB, OUT_OF_MEMORY, TENANT, eventually
 
 
 def test_refused_at_its_quota_while_a_neighbour_goes_on(host):
@@ -269,6 +270,22 @@ def test_a_context_is_reserved_before_it_is_made(large_context_host):
         first.end()
         host.kill()
         host.start()
+
+
+def test_trap_15_the_server_of_mps_is_nobodys(host):
+    """What clients ask for is seen in them; the server that has it for them is charged to no tenant of its user."""
+    programs = {}
+    for name in ("nvidia-cuda-mps-server", "other-server"):
+        shutil.copy(TENANT, host.dir / name)
+        programs[name] = host.add(["setpriv", f"--reuid={ALICE}", "--clear-groups", host.dir / name, 0]).started()
+        assert programs[name].alloc(200 * MIB) > 0
+    host.cotenant("set", "--user", ALICE, "memory.max=2G", "--name", "t")
+    assert eventually(lambda: host.book("t")["memory.current"], "the other one is adopted") == 264 * MIB
+    assert host.json("api", "devices.list")["devices"][0]["memory.unowned"] == 264 * MIB
+    # A client's calls are its own, as ever.
+    client = host.spawn(user=ALICE).started()
+    assert client.alloc(100 * MIB) > 0
+    assert host.book("t")["memory.allocated"] >= 100 * MIB
 
 
 def test_adopt_what_runs_already(host):
