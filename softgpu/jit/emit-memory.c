@@ -69,20 +69,22 @@ static LLVMValueRef both(struct access *a, LLVMValueRef x, LLVMValueRef y)
 }
 
 /* Global memory: may the kernel touch the 2 MiB in which this address is? */
-static LLVMValueRef is_allowed(struct access *a, LLVMValueRef at)
+static LLVMValueRef is_allowed(struct access *a, LLVMValueRef at, bool read, bool write)
 {
 	struct emit *e = a->e;
 	LLVMValueRef number = LLVMBuildLShr(e->b, at, wide(a, SPACE_BLOCK_SHIFT), "");
 	LLVMValueRef inside = in_order(a, LLVMIntULT, number, wide(a, SPACE_N_BLOCKS)), access;
+	LLVMValueRef need = emit_int(e, e->i8, (read ? SPACE_READ : 0) | (write ? SPACE_WRITE : 0));
 
 	number = LLVMBuildSelect(e->b, inside, number, wide(a, 0), "");
 	access = emit_load(e, e->i8, LLVMBuildGEP2(e->b, e->i8, e->space, &number, 1, ""), 1);
-	access = LLVMBuildAnd(e->b, access, emit_int(e, e->i8, a->load ? SPACE_READ : SPACE_WRITE), "");
-	return both(a, inside, LLVMBuildICmp(e->b, LLVMIntNE, access, emit_int(e, e->i8, 0), ""));
+	access = LLVMBuildAnd(e->b, access, need, "");
+	return both(a, inside, LLVMBuildICmp(e->b, LLVMIntEQ, access, need, ""));
 }
 
 /* From first to last, which are the ends of what the lanes touch, lane's size aside. */
-static LLVMValueRef is_range(struct access *a, LLVMValueRef first, LLVMValueRef last)
+static LLVMValueRef is_range(struct access *a, LLVMValueRef first, LLVMValueRef last, bool read,
+			     bool write)
 {
 	LLVMValueRef differ, fits;
 
@@ -91,7 +93,7 @@ static LLVMValueRef is_range(struct access *a, LLVMValueRef first, LLVMValueRef 
 		return both(a, in_order(a, LLVMIntULE, first, last), fits);
 	}
 	differ = LLVMBuildLShr(a->e->b, LLVMBuildXor(a->e->b, first, last, ""), wide(a, SPACE_BLOCK_SHIFT), "");
-	return both(a, in_order(a, LLVMIntEQ, differ, wide(a, 0)), is_allowed(a, first));
+	return both(a, in_order(a, LLVMIntEQ, differ, wide(a, 0)), is_allowed(a, first, read, write));
 }
 
 /* ---- places ------------------------------------------------------------------------------------- */
@@ -388,46 +390,123 @@ static void join_ways(struct access *a, struct ways *w)
 
 /* ---- kinds of access ----------------------------------------------------------------------------- */
 
-/* One address: the interpreter does it if the place is not an ordinary one. */
+/*
+ * What the accesses from here to the end of the block touch by this very address register, as one
+ * range of bytes behind it. Those of other sizes or alignments have ranges of their own.
+ */
+static void look_ahead(const struct access *a, struct range *ret)
+{
+	const struct emit *e = a->e;
+	const struct jit_insn *first = a->in;
+	int64_t spread = a->kind.stride * (N_LANES - 1);
+
+	*ret = (struct range){
+		.low = (int64_t)first->imm,
+		.high = (int64_t)first->imm + spread + a->size,
+		.read = a->load,
+		.write = !a->load,
+	};
+	for (uint32_t i = e->at; i < e->block->end; i++) {
+		const struct jit_insn *in = &e->u->insns[i];
+		uint32_t size = in->bytes * in->vec;
+		int64_t imm = (int64_t)in->imm, end = imm + spread + size;
+
+		if ((in->kind == JIT_LOAD || in->kind == JIT_STORE) && in->args[0] == first->args[0] &&
+		    form_is_native(e->u, in) && unit_always(e->u, in) && in->space == first->space &&
+		    size <= a->size && (imm - (int64_t)first->imm) % size == 0 && imm == (int32_t)imm) {
+			ret->low = imm < ret->low ? imm : ret->low;
+			ret->high = end > ret->high ? end : ret->high;
+			ret->write |= in->kind == JIT_STORE;
+			ret->read |= in->kind == JIT_LOAD;
+		}
+		for (uint32_t k = 0; k < in->n_writes; k++) {
+			if (e->u->operands[in->operands + in->n_reads + k] == first->args[0])
+				return;
+		}
+	}
+}
+
+static bool is_covered(const struct access *a, const struct range *r)
+{
+	int64_t imm = (int64_t)a->in->imm;
+
+	return r->size && imm >= r->low && imm + a->kind.stride * (N_LANES - 1) + a->size <= r->high &&
+	       (a->load ? r->read : r->write) && a->in->space == r->space && a->size <= r->size &&
+	       (imm - r->anchor) % a->size == 0;
+}
+
+/* Goes on only where the lanes may go, for this access and those like it that follow. */
+static void require_range(struct access *a)
+{
+	struct emit *e = a->e;
+	struct range *r = &e->ranges[unit_place(e->u, a->in->args[0])];
+	LLVMValueRef first, last, ok;
+
+	if (is_covered(a, r))
+		return;
+	look_ahead(a, r);
+	r->anchor = (int64_t)a->in->imm;
+	r->space = a->in->space;
+	r->size = a->size;
+	first = LLVMBuildAdd(e->b, a->base, wide(a, (uint64_t)(r->low - r->anchor)), "");
+	last = LLVMBuildAdd(e->b, a->base, wide(a, (uint64_t)(r->high - r->anchor - a->size)), "");
+	ok = both(a, is_aligned(a, a->base), is_range(a, first, last, r->read, r->write));
+	emit_leave_if(e, LLVMBuildNot(e->b, ok, ""));
+}
+
+/* By the interpreter, if only some lanes take part or the place is not an ordinary one. */
+static LLVMValueRef guard_uniform(struct access *a, LLVMValueRef bits)
+{
+	struct emit *e = a->e;
+	LLVMValueRef ok = both(a, is_aligned(a, a->base), is_range(a, a->base, a->base, true, false)), some, not_all;
+	LLVMValueRef nowhere = LLVMBuildPtrToInt(e->b, e->scalars, e->i64, "");
+
+	some = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
+	not_all = LLVMBuildICmp(e->b, LLVMIntNE, bits, e->mask, "");
+	not_all = LLVMBuildOr(e->b, not_all, LLVMBuildNot(e->b, ok, ""), "");
+	emit_leave_if(e, both(a, some, not_all));
+	/* For no lane at all something is read that is there, and not used. */
+	if (a->shared) {
+		LLVMValueRef shared = emit_fixed(e, e->i64, e->block_ptr, e->u->request->layout.block_shared);
+
+		nowhere = LLVMBuildSub(e->b, nowhere, shared, "");
+	}
+	return LLVMBuildSelect(e->b, some, a->base, nowhere, "");
+}
+
+/* One address for all lanes. */
 static void load_uniform(struct access *a, LLVMValueRef bits)
 {
-	LLVMValueRef ok = both(a, is_aligned(a, a->base), is_range(a, a->base, a->base)), some = NULL;
-	LLVMBasicBlockRef before, other, here;
 	struct emit *e = a->e;
-	bool always = unit_always(e->u, a->in);
-	LLVMValueRef v[4] = { NULL }, not_all, at;
+	LLVMValueRef v[4] = { NULL }, base = a->base;
 
-	if (always) {
-		emit_leave_if(e, LLVMBuildNot(e->b, ok, ""));
-	} else {
-		some = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
-		not_all = LLVMBuildICmp(e->b, LLVMIntNE, bits, e->mask, "");
-		not_all = LLVMBuildOr(e->b, not_all, LLVMBuildNot(e->b, ok, ""), "");
-		emit_leave_if(e, both(a, some, not_all));
-		before = LLVMGetInsertBlock(e->b);
-		open_way(a, some, &other);
-	}
+	if (!unit_always(e->u, a->in))
+		base = guard_uniform(a, bits);
+	else if (is_const(a->in->args[0]))
+		emit_leave_if(e, LLVMBuildNot(e->b, both(a, is_aligned(a, base), is_range(a, base, base, true, false)), ""));
+	else
+		require_range(a);
 	for (uint32_t i = 0; i < a->in->vec; i++) {
-		at = LLVMBuildAdd(e->b, a->base, wide(a, (uint64_t)i * a->in->bytes), "");
+		LLVMValueRef at = LLVMBuildAdd(e->b, base, wide(a, (uint64_t)i * a->in->bytes), "");
+
 		v[i] = to_register(a, emit_load(e, a->element, pointer(a, at), a->in->bytes), false);
-	}
-	if (!always) {
-		here = LLVMGetInsertBlock(e->b);
-		LLVMBuildBr(e->b, other);
-		LLVMPositionBuilderAtEnd(e->b, other);
-	}
-	for (uint32_t i = 0; i < a->in->vec; i++) {
-		if (!always) {
-			LLVMValueRef phi = LLVMBuildPhi(e->b, LLVMTypeOf(v[i]), "");
-			LLVMValueRef none = LLVMConstNull(LLVMTypeOf(v[i]));
-
-			LLVMAddIncoming(phi, &v[i], &here, 1);
-			LLVMAddIncoming(phi, &none, &before, 1);
-			v[i] = phi;
-		}
 	}
 	for (uint32_t i = 0; i < a->in->vec; i++)
 		emit_result(e, a->in, value_operand(a, i), (struct value){ .is_affine = true, .scalar = v[i] });
+}
+
+/* Lanes that follow each other, whichever take part, without another way. */
+static void access_row(struct access *a)
+{
+	LLVMValueRef v[4] = { NULL };
+
+	require_range(a);
+	if (a->load) {
+		load_row(a, a->base, v);
+		emit_result(a->e, a->in, value_operand(a, 0), (struct value){ .vector = v[0] });
+	} else {
+		store_row(a, a->base);
+	}
 }
 
 static LLVMValueRef reduce(struct access *a, const char *name, LLVMValueRef v)
@@ -460,7 +539,7 @@ static void try_row(struct access *a, struct ways *w, LLVMValueRef all, LLVMValu
 
 	gap = reduce(a, "llvm.vector.reduce.or", LLVMBuildXor(a->e->b, at, row, ""));
 	last = LLVMBuildAdd(a->e->b, a->base, wide(a, (N_LANES - 1) * (uint64_t)a->size), "");
-	ok = both(a, is_aligned(a, a->base), is_range(a, a->base, last));
+	ok = both(a, is_aligned(a, a->base), is_range(a, a->base, last, a->load, !a->load));
 	way_row(a, w, both(a, all, both(a, in_order(a, LLVMIntEQ, gap, wide(a, 0)), ok)));
 }
 
@@ -480,10 +559,10 @@ static void access_lanes(struct access *a, struct ways *w, LLVMValueRef all, LLV
 	ok = is_aligned(a, LLVMBuildOr(e->b, spread, a->base, ""));
 	if (a->shared) {
 		most = reduce(a, "llvm.vector.reduce.umax", at);
-		ok = both(a, ok, is_range(a, wide(a, 0), most));
+		ok = both(a, ok, is_range(a, wide(a, 0), most, a->load, !a->load));
 	} else {
 		most = LLVMBuildXor(e->b, a->base, spread, "");
-		ok = both(a, ok, is_range(a, a->base, most));
+		ok = both(a, ok, is_range(a, a->base, most, a->load, !a->load));
 	}
 	LLVMBuildCondBr(e->b, ok, good, other);
 	LLVMPositionBuilderAtEnd(e->b, good);
@@ -504,6 +583,7 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 	};
 	struct ways ways = { 0 };
 	LLVMValueRef bits = emit_guard_bits(e, in), all, last, ok;
+	bool is_row;
 
 	if (a.shared)
 		a.limit = LLVMBuildZExt(e->b, emit_fixed(e, e->i32, e->block_ptr,
@@ -514,14 +594,19 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 		load_uniform(&a, bits);
 		return;
 	}
-	ways.end = emit_new_block(e, "end");
 	a.masked = e->can_mask && in->vec == 1 && in->bytes >= 4 && in->kind != JIT_REDUCE;
 	a.lanes = a.masked ? LLVMBuildBitCast(e->b, bits, emit_vector_of(e, e->i1), "") :
 			     emit_int(e, emit_vector_of(e, e->i1), 1);
+	is_row = a.kind.state == KIND_AFFINE && a.kind.stride == a.size && in->kind != JIT_REDUCE;
+	if (is_row && a.masked && unit_always(e->u, in)) {
+		access_row(&a);
+		return;
+	}
+	ways.end = emit_new_block(e, "end");
 	all = LLVMBuildICmp(e->b, LLVMIntEQ, bits, emit_int(e, e->i32, UINT32_MAX), "");
-	if (a.kind.state == KIND_AFFINE && a.kind.stride == a.size && in->kind != JIT_REDUCE) {
+	if (is_row) {
 		last = LLVMBuildAdd(e->b, a.base, wide(&a, (N_LANES - 1) * (uint64_t)a.size), "");
-		ok = both(&a, is_aligned(&a, a.base), is_range(&a, a.base, last));
+		ok = both(&a, is_aligned(&a, a.base), is_range(&a, a.base, last, a.load, !a.load));
 		way_row(&a, &ways, a.masked ? ok : both(&a, all, ok));
 	} else {
 		access_lanes(&a, &ways, all, bits);

@@ -391,6 +391,7 @@ static void settle(struct emit *e, const struct jit_insn *in)
 		struct value *v = &e->values[place];
 		LLVMValueRef lane;
 
+		e->ranges[place].size = 0;
 		if (e->state[place].state != KIND_AFFINE || v->is_affine)
 			continue;
 		lane = emit_intrinsic(e, "llvm.cttz", &e->i32, 1,
@@ -425,6 +426,7 @@ static void emit_body(struct emit *e, uint32_t number)
 	e->number = number;
 	e->counted = 0;
 	memset(e->values, 0, u->n_places * sizeof(*e->values));
+	memset(e->ranges, 0, u->n_places * sizeof(*e->ranges));
 	memcpy(e->state, b->in, u->n_places * sizeof(*e->state));
 	LLVMPositionBuilderAtEnd(e->b, eb->body);
 	FOR_LIVE(u, b->live, p)
@@ -541,13 +543,14 @@ static bool emit_prepare(struct emit *e)
 	e->ptr = LLVMPointerType(e->i8, 0);
 	e->blocks = calloc(u->n_blocks, sizeof(*e->blocks));
 	e->values = calloc(u->n_places + 1, sizeof(*e->values));
+	e->ranges = calloc(u->n_places + 1, sizeof(*e->ranges));
 	e->state = calloc(u->n_places + 1, sizeof(*e->state));
 	e->live = calloc(u->n_words, sizeof(*e->live));
 	if (!vec_room(e, entries, u->request->n_enters + 1))
 		return false;
 	e->n_entries = u->request->n_enters;
 	memset(e->entries, 0, (e->n_entries + 1) * sizeof(*e->entries));
-	return e->blocks && e->values && e->state && e->live;
+	return e->blocks && e->values && e->ranges && e->state && e->live;
 }
 
 bool emit_function(struct emit *e)
@@ -583,6 +586,7 @@ bool emit_function(struct emit *e)
 	}
 	free(e->blocks);
 	free(e->values);
+	free(e->ranges);
 	free(e->state);
 	free(e->live);
 	return ok;

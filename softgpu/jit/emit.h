@@ -24,6 +24,14 @@ struct value {
 	LLVMValueRef vector;
 };
 
+/* Bytes behind an address register that were found to be the kernel's. */
+struct range {
+	int64_t low, high, anchor; /* anchor + the register is aligned to size */
+	uint32_t size;		   /* 0: nothing is known */
+	uint8_t space;
+	bool read, write;
+};
+
 struct emit_piece {
 	LLVMBasicBlockRef body;
 	LLVMBasicBlockRef exit; /* NULL: nobody leaves at its start */
@@ -52,6 +60,7 @@ struct emit {
 	uint32_t number;
 	uint32_t at; /* instruction */
 	struct value *values;
+	struct range *ranges; /* by place of the address */
 	struct kind *state;
 	uint32_t counted; /* instructions since the count was brought up to date */
 

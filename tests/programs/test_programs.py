@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from conftest import run
+from conftest import SOFTGPU, run
 
 
 @pytest.mark.parametrize("compiler", ["nvcc", "nvcc-debug", "nvrtc", "clang"])
@@ -16,6 +16,16 @@ def test_kernels_are_right_whoever_compiled_them(gpu, program, ptx, compiler):
 @pytest.mark.parametrize("name", ["pipeline", "graph", "ipc", "vmm", "threads", "hosts"])
 def test_program_is_right(gpu, program, ptx, name, compiler):
     run([program(name), ptx(compiler)], gpu)
+
+
+@pytest.mark.parametrize("name", ["kernels", "pipeline", "threads"])
+def test_program_is_right_with_compiled_kernels(gpu, program, ptx, tmp_path, name):
+    gpu |= {"SOFTGPU_JIT": "1", "SOFTGPU_LOG": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    for _ in ("compiled", "from the cache"):
+        out = run([program(name), ptx("nvcc")], gpu)
+        assert "interpreted" not in out or "there is no softgpu-jitc" in out
+    if (SOFTGPU / "softgpu-jitc").exists():
+        assert list((tmp_path / "cache" / "softgpu").glob("*.jit"))
 
 
 def test_two_programs_at_once_are_both_right(gpu, program, ptx):
