@@ -38,7 +38,8 @@ static void write_word(struct writer *w, uint64_t word)
 
 static void write_bytes(struct writer *w, const void *from, size_t n)
 {
-	memcpy(w->at, from, n);
+	if (n)
+		memcpy(w->at, from, n);
 	w->at += wire_align(n);
 }
 

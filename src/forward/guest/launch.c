@@ -92,7 +92,8 @@ static CUresult pack_extra(const struct layout *layout, void *const *extra, void
 	}
 	if (size > layout->size || (size && !from))
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(to, from, size);
+	if (size)
+		memcpy(to, from, size);
 	memset((char *)to + size, 0, layout->size - size);
 	return CUDA_SUCCESS;
 }
@@ -157,7 +158,8 @@ static CUresult launch(const struct wire_launch *launch, const CUlaunchAttribute
 	r = layout_pack(layout, parameters, extra, at);
 	if (r != CUDA_SUCCESS)
 		return r;
-	memcpy(at + packed, attributes, attributes_size);
+	if (attributes_size)
+		memcpy(at + packed, attributes, attributes_size);
 	return call_post(l);
 }
 
