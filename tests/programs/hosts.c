@@ -76,6 +76,7 @@ static void managed(void)
 	x = (float *)ptr;
 	for (int i = 0; i < N; i++)
 		x[i] = (float)i;
+	CHECK(cuStreamAttachMemAsync(NULL, ptr, 0, CU_MEM_ATTACH_GLOBAL));
 	launch_scale(ptr, 4, N, NULL);
 	CHECK(cuCtxSynchronize());
 	for (int i = 0; i < N; i++)

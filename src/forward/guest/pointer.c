@@ -105,15 +105,3 @@ CALL(cuPointerGetAttributes, unsigned n, CUpointer_attribute *attributes, void *
 	}
 	return CUDA_SUCCESS;
 }
-
-/* Managed memory is where everybody reaches it: there is nothing to attach. */
-CALL_TWINS(cuStreamAttachMemAsync, _ptsz, (CUstream stream, CUdeviceptr ptr, size_t size, unsigned flags),
-	   (stream, ptr, size, flags))
-{
-	CUresult r = session_check();
-	struct memory memory;
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	return memory_find(ptr, &memory) && memory.kind == MEMORY_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
