@@ -3,6 +3,8 @@
 
 The whole table is bench/compute; here a handful, with room for a busy machine of two CPUs.
 """
+import os
+import signal
 import time
 
 import pytest
@@ -25,6 +27,7 @@ def check(name, measured, wanted, tolerance):
     ("graph", 5_000_000, 132, 1),
     ("ex", 200_000, 1_000_000, 4),
     ("cooperative", 20_000, 64, 0),
+    ("mixed", 5_000_000, 132, 8),
 ])
 def test_a_hard_share_holds_also_alone(host, how, duration_ns, blocks, sync):
     started = _, pid = shares.launch(host, "limited", ["--compute.max", 30], how, duration_ns, blocks, sync)
@@ -69,3 +72,45 @@ def test_nothing_is_probed_where_nothing_is_limited(host):
     links = [link.name for link in (host.dir / "state/engine/links").iterdir()]
     shares.end(started)
     assert not [name for name in links if name.startswith("launch-")]
+
+
+def test_a_limit_that_is_set_under_way(host):
+    """What is queued by then runs, and nothing more is launched until it has."""
+    started = _, pid = shares.launch(host, "late", [], duration_ns=1_000_000)
+    time.sleep(0.5)
+    host.cotenant("set", "late", "compute.max=30")
+    time.sleep(SETTLED + 2)
+    measured, = shares.measure(host.env, [pid], MEASURED)
+    shares.end(started)
+    check("limited under way", measured, 30, POINTS)
+
+
+def test_a_share_without_a_daemon_and_after_its_restart(host):
+    started = _, pid = shares.launch(host, "kept", ["--compute.max", 30], duration_ns=1_000_000)
+    time.sleep(SETTLED)
+    host.kill()
+    without, = shares.measure(host.env, [pid], MEASURED)
+    host.start()
+    restarted, = shares.measure(host.env, [pid], MEASURED)
+    before = host.book("kept")["compute.stat"]["usage_usec"]
+    time.sleep(0.5)
+    after = host.book("kept")["compute.stat"]["usage_usec"]
+    shares.end(started)
+    check("without a daemon", without, 30, POINTS)
+    check("from its restart on", restarted, 30, POINTS)
+    assert after > before > 1_000_000, "compute.stat goes on from where it was"
+
+
+def test_processes_of_a_tenant_have_one_share(host):
+    launchers = [f"{shares.LAUNCHER} kernel 1000000 132 4 60", f"exec {shares.LAUNCHER} kernel 200000 132 0 60"]
+    tenant = host.add(["cotenant", "run", "--name", "both", "--compute.max", 30, "--", "sh", "-c",
+                       " & ".join(launchers)])
+    pids = [int(tenant.answer()[0]) for _ in launchers]
+    time.sleep(SETTLED)
+    found = shares.sample(host.env, MEASURED)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    tenant.process.wait(20)
+    both = [one + two for one, two in zip(*(found[pid] for pid in pids))]
+    check("two processes", shares.least_and_greatest(both), 30, POINTS)
+    assert all(sum(found[pid]) for pid in pids)
