@@ -15,6 +15,7 @@
 #define ACTIVE_NS      (500 * MILLISECOND)     /* at work is who was within this time */
 #define PERIOD_NS      (500 * MILLISECOND / 3) /* until the first two samples tell */
 #define PERIOD_NS_MAX  (1000 * MILLISECOND)
+#define LATE_NS	       (60 * MILLISECOND) /* a tick, another until it is asked for, and some */
 #define QUIET_NS       (300 * MILLISECOND) /* a sample that is there comes sooner */
 #define AHEAD_NS       (300 * MILLISECOND) /* of its rate may be in flight: a sample is up to 200 ms old */
 #define DRAINED_BELOW  0.95
@@ -123,6 +124,7 @@ static int sample_process(const struct audit_process *process, void *userdata)
 		if (p && p->sampled_ns[search->device] && p->sampled_ns[search->device] < s.end_ns)
 			s.begin_ns = MAX(p->sampled_ns[search->device], s.end_ns - PERIOD_NS_MAX);
 		s.busy_ns = (s.end_ns - s.begin_ns) * from->percent / 100;
+		s.late = launch_now_ns() > s.end_ns + LATE_NS;
 		/* The device had time left, or the process did not take its turns. */
 		s.drained = search->busy < DRAINED_BELOW ||
 			    from->percent / 100.0 < 0.8 / (double)search->n_busy;

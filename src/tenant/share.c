@@ -224,9 +224,10 @@ static void kind_learn(struct share_kind *k, const struct period *p, double miss
  * Whether there is enough to learn from. Of a kind that is new anything is, but that it takes less than
  * expected: what was launched in a single period may not have run yet.
  */
-static bool is_enough(const struct share_learner *l, struct share_kind *const *kinds, size_t n, uint64_t end_ns,
-		      double missing)
+static bool is_enough(const struct share_learner *l, struct share_kind *const *kinds, size_t n,
+		      const struct share_sample *whole, double missing)
 {
+	bool is_long = whole->end_ns > l->begin_ns + TOGETHER_NS_MAX;
 	double launches = 0, doubt = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -234,9 +235,13 @@ static bool is_enough(const struct share_learner *l, struct share_kind *const *k
 		if (fresh(kinds[i]) > 0)
 			doubt = MAX(doubt, kinds[i]->doubt);
 	}
-	if (launches > 0 && doubt > DOUBT_NEW)
+	if (launches <= 0 || is_long)
+		return launches > 0;
+	if (whole->late)
+		return false;
+	if (doubt > DOUBT_NEW)
 		return missing >= 0 || l->n_periods > 1;
-	return launches >= LAUNCHES_FEW || (launches > 0 && end_ns > l->begin_ns + TOGETHER_NS_MAX);
+	return launches >= LAUNCHES_FEW;
 }
 
 double share_learn(struct share_learner *l, struct share_kind *const *kinds, size_t n,
@@ -245,12 +250,13 @@ double share_learn(struct share_learner *l, struct share_kind *const *kinds, siz
 	struct share_sample whole = { .begin_ns = l->begin_ns ? l->begin_ns : sample->begin_ns,
 				      .end_ns = sample->end_ns,
 				      .busy_ns = l->busy_ns + sample->busy_ns,
-				      .drained = sample->drained };
+				      .drained = sample->drained,
+				      .late = sample->late };
 	struct period p = period_of(kinds, n, &whole, queued_ns);
 	double missing = (double)whole.busy_ns - p.expected, after = 0;
 
 	*l = (struct share_learner){ whole.begin_ns, whole.busy_ns, l->n_periods + (p.expected > 0) };
-	if (p.kinds_off <= 0 || !is_enough(l, kinds, n, whole.end_ns, missing))
+	if (p.kinds_off <= 0 || !is_enough(l, kinds, n, &whole, missing))
 		return 1;
 	*l = (struct share_learner){};
 	doubts_raise(kinds, n, &p, missing);

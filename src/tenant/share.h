@@ -133,12 +133,14 @@ void share_meter_mark(struct share_meter *m, uint64_t now, uint64_t charged_ns);
 /**
  * struct share_sample - what was measured of one process in one period
  * @drained:	its queue ran empty within it, as far as one can tell: the device had time left
+ * @late:	it was told so late that launches which are counted by now may be of the next
  */
 struct share_sample {
 	uint64_t begin_ns;
 	uint64_t end_ns;
 	uint64_t busy_ns;
 	bool drained;
+	bool late;
 };
 
 /**
@@ -177,8 +179,8 @@ struct share_kind {
 /**
  * struct share_learner - what a process was measured to take on a device since costs were last learned
  *
- * Long kernels are launched in one period and run in others. Periods are put together until there are some
- * launches to compare with.
+ * Long kernels are launched in one period and run in others, and a busy machine tells late of a period.
+ * Periods are put together until there is something to compare with.
  */
 struct share_learner {
 	uint64_t begin_ns;

@@ -6,7 +6,8 @@
  *		250th of it in turns, and for a second in three the short ones alone
  *	SYNC	how many launches until it waits for the device, 0 for never but at the end
  *
- * Prints its process id when it begins and how often it has launched when it ends.
+ * Prints its process id when it begins, and when it ends how often it has launched and for how many
+ * milliseconds it could have run and got no CPU.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -152,6 +153,18 @@ static void start(void)
 	CU(cuStreamCreate, &stream, 1, 0, 0);
 }
 
+static unsigned long waited_for_cpu_ms(void)
+{
+	FILE *f = fopen("/proc/self/schedstat", "re");
+	unsigned long ns = 0;
+
+	if (f && fscanf(f, "%*u %lu", &ns) != 1)
+		ns = 0;
+	if (f)
+		fclose(f);
+	return ns / 1000000;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long n = 0, every;
@@ -175,7 +188,7 @@ int main(int argc, char **argv)
 		n += !every;
 	}
 	CU(cuStreamSynchronize, stream, 0, 0, 0);
-	printf("%lu\n", n);
+	printf("%lu %lu\n", n, waited_for_cpu_ms());
 	fflush(stdout);
 	_exit(0);
 }
