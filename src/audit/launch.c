@@ -171,8 +171,8 @@ static void flight_bound(struct engine *engine, const struct probed *p, unsigned
 	const struct audit_process *process = probed_process(engine, p);
 	double rate = process && p->started[device] ? rate_of(engine, process, device) : 0;
 
-	/* Of a process that no driver has ever told of, it is not known what has run. */
-	if (p->sampled_ns[device] && rate > 0 && share_meter_in_flight(&p->meters[device]) > rate * AHEAD_NS + SHARE_FIRST_NS)
+	/* Of a process that no driver has told of for a while, it is not known what has run. */
+	if (now <= p->sampled_ns[device] + AHEAD_NS && rate > 0 && share_meter_in_flight(&p->meters[device]) > rate * AHEAD_NS + SHARE_FIRST_NS)
 		tenants_hold(engine, p, device, now + 2 * ENGINE_COMPUTE_TICK_MS * MILLISECOND);
 }
 
