@@ -366,7 +366,10 @@ static int remove_all(const struct options *o)
 		engine_remove(engine);
 	else
 		r = engine_discard(dir);
-	return r < 0 ? log_err(r, "cannot take away the books in %s", dir) : 0;
+	if (r < 0)
+		return log_err(r, "cannot take away the books in %s", dir);
+	r = overuse_let_go(o->values[OPTION_STATE_DIR]);
+	return r < 0 ? log_err(r, "cannot let go who was suspended") : 0;
 }
 
 static int open_events(struct daemon *d, const struct options *o)

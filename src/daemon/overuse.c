@@ -180,6 +180,23 @@ static int open_log(struct overuse *o, const char *state_dir)
 	return history_db_open(":memory:", &o->history);
 }
 
+int overuse_let_go(const char *state_dir)
+{
+	_cleanup_free_ char *path = str_format("%s/history.db", state_dir);
+	struct overuse o = {};
+	int r;
+
+	if (!path)
+		return -ENOMEM;
+	if (access(path, F_OK) < 0)
+		return 0;
+	r = history_db_open(path, &o.history);
+	if (r == 0)
+		r = incident_log_each_open(o.history, end_old, &o);
+	history_db_close(o.history);
+	return r;
+}
+
 int overuse_open(struct daemon *d, const struct overuse_options *options)
 {
 	struct overuse *o = calloc(1, sizeof(*o));

@@ -83,6 +83,11 @@ struct overuse_options {
 int overuse_open(struct daemon *d, const struct overuse_options *options);
 
 /**
+ * overuse_let_go() - let go who a daemon suspended that is no more, as enforcement is taken away
+ */
+int overuse_let_go(const char *state_dir);
+
+/**
  * overuse_start() - sample from now on
  */
 int overuse_start(struct daemon *d);

@@ -2,6 +2,7 @@
 """Tenants beyond their requests: warned, suspended, evicted and killed, and nobody else."""
 import pathlib
 import sqlite3
+import subprocess
 
 import pytest
 
@@ -117,6 +118,19 @@ def test_who_is_suspended_outlives_no_daemon(fast_host):
     eventually(lambda: "suspend" in words(host, "t", 1), "it is suspended again")
     host.cotenant("set", "t", "memory.policy=warn")
     assert tenant.answer() == ["right"]
+
+
+def test_who_is_suspended_goes_on_when_enforcement_is_taken_away(fast_host):
+    host = fast_host
+    tenant = host.run("--memory.low", "512M", "--memory.policy", "suspend", "--memory.grace", "0", name="t").started()
+    assert tenant.alloc(1536 * MIB) > 0
+    eventually(lambda: "suspend" in words(host, "t") and actions(host, "t")[1][2], "it is suspended")
+    tenant.send("check")
+    host.kill()
+    assert not tenant.has_answered(0.5)
+    subprocess.run(host.daemon_command("--remove"), check=True, timeout=60)
+    assert tenant.answer() == ["right"] and tenant.end() == 0
+    host.start()
 
 
 def test_who_has_what_is_shown(fast_host):
