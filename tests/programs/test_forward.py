@@ -130,15 +130,15 @@ def test_no_worker_is_left_of_a_killed_process(holder):
 
 def test_a_killed_worker_is_nobody_elses_loss(gpu, program, ptx, tmp_path):
     """Two processes of one broker; the worker of the first is killed while the second works."""
-    script = f"({program('kernels')} {ptx('nvcc')} 16 < {tmp_path}/fifo; true) & sleep 2; " \
-             f"{program('threads')} {ptx('nvcc')} && echo done"
+    script = f"{program('kernels')} {ptx('nvcc')} 16 < {tmp_path}/fifo 2>&1 | " \
+             f"{{ read ready; {program('threads')} {ptx('nvcc')} && echo done; }}"
     os.mkfifo(tmp_path / "fifo")
     process = subprocess.Popen([COTENANT, "forward", "--", "sh", "-c", script], env=gpu, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     with open(tmp_path / "fifo", "w"):
         broker = wait_until(lambda: [c for c in children(process.pid) if name_of(c) == "cotenant-vm"])[0]
-        worker = wait_until(lambda: [c for c in children(broker) if name_of(c) == "cotenant-worker"])[0]
-        os.kill(worker, signal.SIGKILL)
+        workers = wait_until(lambda: [c for c in children(broker) if name_of(c) == "cotenant-worker"])
+        os.kill(workers[0], signal.SIGKILL)
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 0 and "8 threads right" in output and "done" in output
 
