@@ -25,7 +25,7 @@ struct jit_code {
 /* ---- flatten.c ----------------------------------------------------------------------------------- */
 
 /* The request for a function; the caller frees it. NULL: no memory. */
-struct jit_request *jit_flatten(const struct code *code, bool is_kernel, bool rows);
+struct jit_request *jit_flatten(const struct code *code, bool rows);
 
 /* ---- load.c -------------------------------------------------------------------------------------- */
 

@@ -423,7 +423,6 @@ static void emit_body(struct emit *e, uint32_t number)
 	struct unit *u = e->u;
 
 	e->block = b;
-	e->number = number;
 	e->counted = 0;
 	memset(e->values, 0, u->n_places * sizeof(*e->values));
 	memset(e->ranges, 0, u->n_places * sizeof(*e->ranges));

@@ -57,7 +57,6 @@ struct emit {
 
 	/* of the block at hand */
 	const struct piece *block;
-	uint32_t number;
 	uint32_t at; /* instruction */
 	struct value *values;
 	struct range *ranges; /* by place of the address */
@@ -78,7 +77,6 @@ bool emit_function(struct emit *e);
 
 LLVMTypeRef emit_type(struct emit *e, uint8_t cls, bool vector);
 LLVMTypeRef emit_vector_of(struct emit *e, LLVMTypeRef type);
-uint8_t emit_class(struct emit *e, uint32_t operand, uint32_t bytes);
 
 /* An operand of @cls; the first needs that it is the same in all lanes. */
 LLVMValueRef emit_scalar(struct emit *e, uint32_t operand, uint8_t cls);

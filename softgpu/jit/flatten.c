@@ -67,11 +67,10 @@ static bool describe_flow(const struct code *code, const struct insn *in, struct
 	} else if (leaves) {
 		ret->kind = in->guard & OPERAND_CONST ? JIT_LEAVE : JIT_STOP;
 		ret->mode = 0;
-	} else if (in->fn == flow_call || in->fn == flow_barrier || in->fn == flow_nanosleep) {
+	} else if (in->fn == flow_call || in->fn == flow_barrier || in->fn == flow_nanosleep ||
+		   in->fn == warp_sync) {
 		ret->kind = JIT_STOP;
 		ret->mode = 0;
-	} else if (in->fn == warp_sync) {
-		ret->kind = JIT_WARP;
 	} else {
 		return false;
 	}
@@ -172,7 +171,6 @@ static void flatten_insn(struct flat *f, u32 i, struct jit_insn *ret)
 	for (u32 k = 0; k < N_OPERANDS; k++)
 		ret->args[k] = in->op[k];
 	describe(f->code, in, shape, ret);
-	/* Handlers of arithmetic have their mode in the shape's instruction. */
 	add_uses(f, in, shape, ret);
 }
 
@@ -214,7 +212,7 @@ static void describe_cpu(u32 cpu[8])
 		cpu[6] = a;
 }
 
-struct jit_request *jit_flatten(const struct code *code, bool is_kernel, bool rows)
+struct jit_request *jit_flatten(const struct code *code, bool rows)
 {
 	struct flat f = { .code = code };
 	struct jit_insn *insns = calloc(code->n_insns + 1, sizeof(*insns));
@@ -237,7 +235,6 @@ struct jit_request *jit_flatten(const struct code *code, bool is_kernel, bool ro
 			.n_operands = f.n_operands,
 			.constant_bytes = code->n_constants + 512,
 			.n_enters = code->n_enters,
-			.is_kernel = is_kernel,
 			.rows = rows,
 			.layout = layout,
 		};

@@ -54,7 +54,7 @@ static void compile_now(struct code *code, const struct jit_request *request, bo
 	free(reply);
 }
 
-static void compile_one(struct code *code, bool is_kernel, bool rows)
+static void compile_one(struct code *code, bool rows)
 {
 	struct jit_request *request = NULL;
 
@@ -62,7 +62,7 @@ static void compile_one(struct code *code, bool is_kernel, bool rows)
 		refuse(code, "it is too large");
 		return;
 	}
-	request = jit_flatten(code, is_kernel, rows);
+	request = jit_flatten(code, rows);
 	if (!request)
 		refuse(code, "no memory");
 	else if (find_cached(code, request, rows))
@@ -72,20 +72,20 @@ static void compile_one(struct code *code, bool is_kernel, bool rows)
 	free(request);
 }
 
-static void compile_with_callees(struct code *code, bool is_kernel, bool rows)
+static void compile_with_callees(struct code *code, bool rows)
 {
 	if (code->jit_tried[rows])
 		return;
 	code->jit_tried[rows] = true;
-	compile_one(code, is_kernel, rows);
+	compile_one(code, rows);
 	for (u32 i = 0; i < code->n_callees; i++)
-		compile_with_callees(code->callees[i], /* is_kernel= */ false, rows);
+		compile_with_callees(code->callees[i], rows);
 }
 
 static void compile(struct code *code, bool rows)
 {
 	pthread_mutex_lock(&lock);
-	compile_with_callees(code, /* is_kernel= */ true, rows);
+	compile_with_callees(code, rows);
 	pthread_mutex_unlock(&lock);
 }
 

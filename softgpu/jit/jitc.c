@@ -256,5 +256,6 @@ int main(int argc, char **argv)
 		     serve(request, head.size, machine);
 		free(request);
 	}
+	LLVMDisposeTargetMachine(machine);
 	return ok ? 0 : 1;
 }

@@ -75,12 +75,12 @@ bool unit_read(struct unit *u, const void *data, uint32_t size)
 	if (size < sizeof(*r) || r->magic != JIT_MAGIC || r->version != JIT_VERSION || r->size != size)
 		return false;
 	need = sizeof(*r) + (uint64_t)r->n_insns * sizeof(struct jit_insn) +
-	       (uint64_t)(r->n_operands + (uint64_t)r->n_targets) * sizeof(uint32_t) + r->constant_bytes;
+	       (uint64_t)r->n_operands * sizeof(uint32_t) + r->constant_bytes;
 	if (need != size)
 		return false;
 	u->insns = (const struct jit_insn *)(r + 1);
 	u->operands = (const uint32_t *)(u->insns + r->n_insns);
-	u->constants = (const uint8_t *)(u->operands + r->n_operands + r->n_targets);
+	u->constants = (const uint8_t *)(u->operands + r->n_operands);
 	if (!read_places(u))
 		return false;
 	for (uint32_t i = 0; i < r->n_insns; i++) {
@@ -146,7 +146,6 @@ static enum block_end end_of(const struct jit_insn *in)
 	case JIT_BRANCH:
 		return END_BRANCH;
 	case JIT_STOP:
-	case JIT_WARP:
 		return END_STOP;
 	case JIT_LEAVE:
 		return END_LEAVE;

@@ -2,7 +2,7 @@
 /*
  * What libcuda.so.1 asks the compiler's process, and what that answers.
  *
- * Request:	struct jit_request | instructions | operands | branch targets | constants
+ * Request:	struct jit_request | instructions | operands | constants
  * Reply:	struct jit_reply | entries | exits | values | object file
  *
  * Both are in the host's byte order: they never leave it. The compiler trusts the request as little
@@ -30,7 +30,6 @@ enum jit_kind {
 	JIT_SREG,   /* imm: enum ptx_sreg */
 	JIT_CALL,   /* only the handler knows what it does, but it returns to where it was called */
 	JIT_BRANCH, /* target: an instruction */
-	JIT_WARP,   /* shfl, vote: by its shape if all lanes are there, else as JIT_STOP */
 	JIT_STOP,   /* the interpreter goes on from here */
 	JIT_LEAVE,  /* the same, and nothing comes behind it */
 	JIT_JOIN,   /* fragments meet here */
@@ -71,9 +70,8 @@ struct jit_layout {
 struct jit_request {
 	uint32_t magic, version;
 	uint32_t size; /* all of it */
-	uint32_t n_insns, n_operands, n_targets, constant_bytes;
+	uint32_t n_insns, n_operands, constant_bytes;
 	uint32_t n_enters;
-	uint32_t is_kernel;
 	uint32_t rows; /* blocks whose x dimension is a multiple of the warp: tid.x counts lanes */
 	uint32_t class_start[JIT_N_CLASSES], class_count[JIT_N_CLASSES];
 	uint32_t cpu[8]; /* whatever tells CPUs apart */
