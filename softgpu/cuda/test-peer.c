@@ -21,8 +21,8 @@ CUresult cuMemAddressReserve(CUdeviceptr *ret, size_t size, size_t alignment, CU
 			     unsigned long long flags);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t size,
 		     const CUmemAllocationProp *prop, unsigned long long flags);
-CUresult cuMemMap(CUdeviceptr addr, size_t size, size_t offset,
-		  CUmemGenericAllocationHandle handle, unsigned long long flags);
+CUresult cuMemMap(CUdeviceptr addr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+		  unsigned long long flags);
 CUresult cuMemSetAccess(CUdeviceptr addr, size_t size, const CUmemAccessDesc *desc, size_t n);
 
 #define BLOCK (2ull << 20)
@@ -44,8 +44,7 @@ static CUresult put_in(CUcontext of, CUdeviceptr at)
 
 	NEED(cuCtxSetCurrent(of));
 	NEED(cuModuleLoadData(&module, ptx));
-	NEED(cuLaunchKernel(test_function(module, "put"), 1, 1, 1, 1, 1, 1, 0, NULL, params,
-			    NULL));
+	NEED(cuLaunchKernel(test_function(module, "put"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 	r = cuCtxSynchronize();
 	cuCtxSetCurrent(ctx[1]);
 	return r;

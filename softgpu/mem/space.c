@@ -352,8 +352,7 @@ bool space_ok_slowly(const uint8_t *blocks, uint64_t addr, uint64_t size, bool w
 
 		if (blocks[block_of(addr)] & need)
 			continue;
-		if (!(blocks[block_of(addr)] & BLOCK_PARTIAL) ||
-		    !registered_covers(addr, part))
+		if (!(blocks[block_of(addr)] & BLOCK_PARTIAL) || !registered_covers(addr, part))
 			return false;
 	}
 

@@ -58,8 +58,7 @@ static inline bool space_ok_in(const uint8_t *blocks, uint64_t addr, uint64_t si
 	uint64_t last = (addr + size - 1) >> SPACE_BLOCK_SHIFT;
 	uint8_t need = write ? SPACE_WRITE : SPACE_READ;
 
-	if (__builtin_expect(first == last && first < SPACE_N_BLOCKS, 1) &&
-	    (blocks[first] & need))
+	if (__builtin_expect(first == last && first < SPACE_N_BLOCKS, 1) && (blocks[first] & need))
 		return true;
 
 	return space_ok_slowly(blocks, addr, size, write);

@@ -98,8 +98,7 @@ static void stretch_look(struct space_view *view, uint64_t stretch)
 	uint64_t block = stretch * STRETCH_BLOCKS, end = block + STRETCH_BLOCKS;
 
 	for (; block < end; block++)
-		view->blocks[block] =
-			access_in(view, space_blocks[block], whose_blocks[block]);
+		view->blocks[block] = access_in(view, space_blocks[block], whose_blocks[block]);
 }
 
 /* Looks at everything anew. Under the lock. */

@@ -321,8 +321,7 @@ static int large_alloc(struct vram *vram, struct vram_range *range)
 	if (range->access == SPACE_NONE)
 		return 0;
 
-	r = space_add(&range->space, range->space.addr, range->span, range->access,
-		      vram->whose);
+	r = space_add(&range->space, range->space.addr, range->span, range->access, vram->whose);
 	if (r < 0)
 		blocks_free(vram, range->chunk);
 	return r;

@@ -483,7 +483,8 @@ static void test_foreign(void)
 	check(state_open(&config, 0, &state) == STATE_E_FOREIGN, "a file of another version");
 	file_damage("device-0", offsetof(struct state_file, version), "\x02", 1);
 	file_damage("device-0", offsetof(struct state_file, slots[9].used.b), "scribble", 8);
-	check(state_open(&config, 0, &state) == STATE_E_FOREIGN, "a file with a use that cannot be");
+	check(state_open(&config, 0, &state) == STATE_E_FOREIGN,
+	      "a file with a use that cannot be");
 	file_damage("device-0", offsetof(struct state_file, slots[9].used.b), "\0\0\0\0\0\0\0", 8);
 	file_damage("device-0", offsetof(struct state_file, n_clients), "\xff\xff", 2);
 	check(state_open(&config, 0, &state) == STATE_E_FOREIGN, "a file with too many clients");

@@ -115,8 +115,7 @@ static CUresult device_time(struct context *ctx, struct engine_job *job,
 	return CUDA_SUCCESS;
 }
 
-static CUresult run_timed(struct context *ctx, const struct kernel_work *work,
-			  uint64_t duration_ns)
+static CUresult run_timed(struct context *ctx, const struct kernel_work *work, uint64_t duration_ns)
 {
 	struct engine_job job = { .duration_ns = duration_ns };
 

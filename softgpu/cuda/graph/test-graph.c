@@ -552,7 +552,8 @@ static void test_refusals(void)
 	       "though a copy of it can be there");
 	own.graph.graph = graph;
 	twice_same[0] = twice_same[1] = node;
-	expect(CUDA_ERROR_INVALID_VALUE, cuGraphAddNode_v2(&node, second, twice_same, NULL, 2, &own),
+	expect(CUDA_ERROR_INVALID_VALUE,
+	       cuGraphAddNode_v2(&node, second, twice_same, NULL, 2, &own),
 	       "a child that cannot be added");
 	expect(CUDA_SUCCESS, cuGraphAddEmptyNode(&node, graph, NULL, 0), "is the program's still");
 	expect(CUDA_ERROR_NOT_SUPPORTED, cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params),

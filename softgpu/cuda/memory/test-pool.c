@@ -360,7 +360,8 @@ static const struct test_case pristine_cases[] = {
 static const struct test_case cases[] = {
 	{ "pool: with no threshold nothing stays behind", test_nothing_stays },
 	{ "pool: keeps memory up to its threshold and uses it again", test_threshold },
-	{ "pool: gives back what is beyond it when the program waits", test_release_at_synchronise },
+	{ "pool: gives back what is beyond it when the program waits",
+	  test_release_at_synchronise },
 	{ "pool: what is kept makes room for other allocations", test_kept_is_reclaimed },
 	{ "pool: what is kept or waits to be freed makes room", test_kept_makes_room },
 	{ "pool: impossible requests are refused", test_refusals },

@@ -475,8 +475,8 @@ static CUresult stream_run_here(struct stream *stream, const struct work_class *
 	stream->submitted++;
 	stream->running = true;
 	fences_wait(&fences);
-	moment = (struct stream_moment){ .ready_ns = engine_now_ns(),
-					 .priority = stream->priority };
+	moment =
+		(struct stream_moment){ .ready_ns = engine_now_ns(), .priority = stream->priority };
 	pthread_mutex_unlock(&stream->set->lock);
 	r = work_do(stream->set->ctx, class, copy);
 	pthread_mutex_lock(&stream->set->lock);
