@@ -12,7 +12,6 @@
 
 #include "softgpu/cuda/graph/capture.h"
 #include "softgpu/cuda/code/module.h"
-#include "softgpu/cuda/memory/pool.h"
 #include "softgpu/cuda/stream/stream-queue.h"
 #include "softgpu/engine/engine.h"
 
@@ -50,11 +49,6 @@ bool stream_cancelled(const struct context *ctx)
 static bool stream_is_blocking(const struct stream *stream)
 {
 	return !stream->is_legacy && !(stream->flags & CU_STREAM_NON_BLOCKING);
-}
-
-static bool stream_is_busy(const struct stream *stream)
-{
-	return stream->done != stream->submitted;
 }
 
 static void op_free(struct stream_op *op)
@@ -139,18 +133,6 @@ static bool may_run_here(const struct stream *stream)
 	}
 }
 
-/* A call begins to look at the streams: from here to set_leave() they are not taken away. */
-static void set_enter(struct stream_set *set)
-{
-	atomic_fetch_add(&set->n_inside, 1);
-	pthread_mutex_lock(&set->lock);
-}
-
-static void set_leave(struct stream_set *set)
-{
-	atomic_fetch_sub(&set->n_inside, 1);
-}
-
 /* Under the lock, which is given up meanwhile. */
 static void stream_wait_upto(struct stream *stream, uint64_t upto)
 {
@@ -168,7 +150,7 @@ static void stream_wait_upto(struct stream *stream, uint64_t upto)
 	}
 }
 
-static void fences_done(struct stream_fences *fences)
+void fences_done(struct stream_fences *fences)
 {
 	for (size_t i = 0; i < fences->n; i++)
 		stream_unref(fences->fence[i].stream);
@@ -176,7 +158,7 @@ static void fences_done(struct stream_fences *fences)
 	*fences = (struct stream_fences){ 0 };
 }
 
-static bool fences_add(struct stream_fences *fences, struct stream *stream)
+bool fences_add(struct stream_fences *fences, struct stream *stream)
 {
 	struct stream_fence *fence;
 
@@ -207,8 +189,7 @@ static bool fences_collect(struct stream *stream, struct stream_fences *fences)
 	return ok;
 }
 
-/* Returns when, in device time, the last of them was done. */
-static uint64_t fences_wait(struct stream_fences *fences)
+uint64_t fences_wait(struct stream_fences *fences)
 {
 	uint64_t end_ns = 0;
 
@@ -517,22 +498,6 @@ CUresult stream_run(struct stream *stream, const struct work_class *class, const
 	return r != CUDA_SUCCESS ? r : context_error(ctx);
 }
 
-void context_hold(struct context *ctx)
-{
-	atomic_fetch_add(&ctx->streams->n_inside, 1);
-}
-
-void context_release(struct context *ctx)
-{
-	set_leave(ctx->streams);
-}
-
-void context_synchronized(struct context *ctx)
-{
-	printed_flush(ctx);
-	pools_settle();
-}
-
 /* Waits for a stream and what orders it. Under the lock. */
 static CUresult stream_drain(struct stream *stream)
 {
@@ -632,164 +597,3 @@ CUresult stream_close(CUstream handle)
 	pthread_mutex_unlock(&set->lock);
 	return CUDA_SUCCESS;
 }
-
-/* It is held for a few instructions, so a short spin mostly spares the sleep. */
-static void streams_init_lock(pthread_mutex_t *lock)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-	pthread_mutex_init(lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-}
-
-static CUresult streams_begin(struct context *ctx)
-{
-	struct stream_set *set;
-	CUresult r;
-
-	set = calloc(1, sizeof(*set));
-	if (!set)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	set->ctx = ctx;
-	streams_init_lock(&set->lock);
-	pthread_cond_init(&set->threads_ended, NULL);
-
-	ctx->streams = set;
-	r = stream_new(ctx, CU_STREAM_DEFAULT, /* priority= */ 0, &set->legacy);
-	if (r != CUDA_SUCCESS) {
-		ctx->streams = NULL;
-		free(set);
-		return r;
-	}
-	set->legacy->is_legacy = true;
-	return CUDA_SUCCESS;
-}
-
-/* Whatever is being done in the context now. Under the lock. */
-static bool fences_collect_all(struct stream_set *set, struct stream_fences *fences)
-{
-	bool ok = true;
-
-	for (struct stream *stream = set->streams; stream && ok; stream = stream->next)
-		if (stream_is_busy(stream))
-			ok = fences_add(fences, stream);
-	if (!ok)
-		fences_done(fences);
-	return ok;
-}
-
-/* The streams are waited for one by one, in no particular order: their fences see to theirs. */
-static CUresult streams_synchronize(struct context *ctx)
-{
-	struct stream_set *set = ctx->streams;
-	struct stream_fences fences = { 0 };
-	CUresult r;
-	bool ok;
-
-	if (context_in_callback)
-		return CUDA_ERROR_NOT_PERMITTED;
-	r = capture_check_context(ctx);
-	if (r != CUDA_SUCCESS)
-		return r;
-
-	set_enter(set);
-	ok = fences_collect_all(set, &fences);
-	if (ok)
-		fences_wait(&fences);
-	pthread_mutex_unlock(&set->lock);
-	context_synchronized(ctx);
-	set_leave(set);
-	return ok ? context_error(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static struct timespec moment_in(uint64_t ns)
-{
-	ns += engine_now_ns();
-	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
-				  .tv_nsec = (long)(ns % 1000000000) };
-}
-
-/*
- * As long as pieces of work end, each within @most_ns, and without doing any of it in this thread:
- * it might not come to an end. Under the lock.
- */
-static void stream_wait_patiently(struct stream *stream, uint64_t upto, uint64_t most_ns)
-{
-	struct timespec until = moment_in(most_ns);
-	uint64_t done = stream->done;
-
-	while (stream->done < upto && context_error(stream->set->ctx) == CUDA_SUCCESS) {
-		if (stream->done != done) {
-			done = stream->done;
-			until = moment_in(most_ns);
-		}
-		if (done + 1 < stream->wanted)
-			stream->wanted = done + 1;
-		if (pthread_cond_clockwait(&stream->progress, &stream->set->lock, CLOCK_MONOTONIC,
-					   &until) != 0 &&
-		    stream->done == done)
-			break;
-	}
-}
-
-static void streams_drain(struct context *ctx, uint64_t most_ns)
-{
-	struct stream_set *set = ctx->streams;
-	struct stream_fences fences = { 0 };
-
-	if (context_in_callback)
-		return;
-	pthread_mutex_lock(&set->lock);
-	if (fences_collect_all(set, &fences))
-		for (size_t i = 0; i < fences.n; i++)
-			stream_wait_patiently(fences.fence[i].stream, fences.fence[i].upto,
-					      most_ns);
-	fences_done(&fences);
-	pthread_mutex_unlock(&set->lock);
-	printed_flush(ctx);
-}
-
-/* Other threads may have been waiting for work that was given up. */
-static void callers_wait(const struct stream_set *set)
-{
-	const struct timespec pause = { .tv_nsec = 100000 };
-
-	while (atomic_load(&set->n_inside) > 0)
-		nanosleep(&pause, NULL);
-}
-
-/*
- * No call can reach the streams any more. Work that is left is passed over (stream_cancelled()),
- * but its parameters are released, so the threads end by themselves.
- */
-static void streams_end(struct context *ctx)
-{
-	struct stream_set *set = ctx->streams;
-	struct stream *stream;
-
-	atomic_store(&set->ending, true);
-	pthread_mutex_lock(&set->lock);
-	for (;;) {
-		for (stream = set->streams; stream && stream->closed; stream = stream->next)
-			;
-		if (!stream)
-			break;
-		pthread_mutex_unlock(&set->lock);
-		stream_close(stream->handle);
-		pthread_mutex_lock(&set->lock);
-	}
-	while (set->n_threads > 0)
-		pthread_cond_wait(&set->threads_ended, &set->lock);
-	pthread_mutex_unlock(&set->lock);
-	callers_wait(set);
-
-	pthread_cond_destroy(&set->threads_ended);
-	pthread_mutex_destroy(&set->lock);
-	free(set);
-	ctx->streams = NULL;
-}
-
-CONTEXT_PART(streams, .order = 50, .begin = streams_begin, .synchronize = streams_synchronize,
-	     .drain = streams_drain, .end = streams_end);

@@ -91,6 +91,22 @@ struct stream_set {
 	_Atomic bool ending;
 };
 
+/* A call begins to look at the streams, with their lock; from here to set_leave() they are there. */
+void set_enter(struct stream_set *set);
+void set_leave(struct stream_set *set);
+
+/* Fences, with the lock; waiting gives it up meanwhile. */
+bool fences_add(struct stream_fences *fences, struct stream *stream);
+
+/** fences_wait() - until all are passed; when, in device time, the last of them was */
+uint64_t fences_wait(struct stream_fences *fences);
+void fences_done(struct stream_fences *fences);
+
+static inline bool stream_is_busy(const struct stream *stream)
+{
+	return stream->done != stream->submitted;
+}
+
 /** stream_new() - a stream with a handle of its own */
 CUresult stream_new(struct context *ctx, unsigned int flags, int priority, struct stream **ret);
 
