@@ -80,14 +80,17 @@ static inlined int charge_reserve_candidates(struct thread *t)
 {
 	int r = 0;
 
-	for (__u32 i = 0; i < LEDGER_DEVICES && !r; i++) {
-		if (!(t->candidates & 1U << i))
+	/* Unrolled, here and in place.h: clang turns such loops so that Linux 6.1 takes them for endless. */
+#pragma unroll
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++) {
+		if (r || !(t->candidates & 1U << i))
 			continue;
 		t->call_device = i;
 		r = charge_reserve_now(t);
 	}
 	if (!r)
 		return 0;
+#pragma unroll
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
 		if (i < t->call_device && t->candidates & 1U << i)
 			charge_drop_now(PROCESS(t->process), i, t->reserved);
@@ -186,6 +189,7 @@ alone int charge_drop_call(struct thread *t)
 		return 0;
 	if (!t->candidates)
 		return charge_drop(t->process, t->call_device, t->reserved);
+#pragma unroll
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
 		if (t->candidates & 1U << i)
 			charge_drop(t->process, i, t->reserved);

@@ -89,10 +89,12 @@ static noinline int place_find_candidates(struct thread *t)
 	struct audit_process *p = PROCESS(t->process);
 	__u32 n = READ_ONCE(control.n_devices), known = 0;
 
+#pragma unroll
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
 		if (PLACE_OF(p, i) < LEDGER_DEVICES)
 			known |= 1U << PLACE_OF(p, i);
 	t->candidates = 0;
+#pragma unroll
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++) {
 		if (i >= n || known & 1U << i)
 			continue;
@@ -155,6 +157,7 @@ static noinline int place_elsewhere(struct thread *t, __u32 device)
 /* What was reserved on the candidates but @device is theirs no longer, or is left to be settled. */
 static inlined int place_give_up_others(struct thread *t, __u32 device, int to_overhead)
 {
+#pragma unroll
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++) {
 		if (i == device || !(t->candidates & 1U << i))
 			continue;
