@@ -45,12 +45,12 @@ def test_taichi_family(gpu, venv, name):
     assert "sum right" in run([python, REAL / "taichi-sum.py", name], gpu)
 
 
-def test_pycuda_with_ptx(gpu, venv, ptx):
-    """Built by pip, with the headers of the toolkit, and linked with the software GPU."""
+def test_pycuda_with_ptx(gpu_nvrtc, venv, ptx):
+    """Built by pip, with the headers of the toolkit, and linked with the software GPU and libcurand."""
     cuda, kernels = toolkit(), ptx("nvcc")
     build = {"CUDA_ROOT": str(cuda), "PATH": f"{cuda}/bin:{os.environ['PATH']}", "LIBRARY_PATH": str(SOFTGPU)}
     python = venv("pycuda", "requirements-pycuda.txt", build) / "python"
-    assert "sum right" in run([python, REAL / "pycuda-add.py", kernels], gpu)
+    assert "sum right" in run([python, REAL / "pycuda-add.py", kernels], gpu_nvrtc)
 
 
 def test_numba(gpu_nvrtc, venv):
