@@ -62,8 +62,8 @@ def test_a_call_that_is_not_forwarded_is_told_once(gpu, program, tmp_path):
                       "EXPECT(cuProfilerInitialize(0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED); return 0; }\n")
     refused = tmp_path / "refused"
     here = pathlib.Path(__file__).parent
-    run(["gcc", "-I", here, "-I", "/usr/local/cuda/include", source, "-o", refused,
-         "-L", "/usr/local/cuda/lib64/stubs", "-lcuda"], os.environ)
+    run(["gcc", "-I", here, "-I", toolkit() / "include", source, "-o", refused,
+         "-L", ROOT / "build/softgpu", "-lcuda"], os.environ)
     forward([refused], gpu | {"COTENANT_ERRLOG": str(log)})
     assert log.read_text().count("cuProfilerInitialize is not forwarded") == 1
 
