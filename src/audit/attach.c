@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -55,6 +57,40 @@ int link_uprobes(int prog_fd, const struct probes *probes)
 	int fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
 
 	return fd < 0 ? -errno : fd;
+}
+
+struct links {
+	int *fds;
+	size_t n;
+};
+
+static void *links_close(void *userdata)
+{
+	struct links *links = userdata;
+
+	for (size_t i = 0; i < links->n; i++)
+		close(links->fds[i]);
+	free(links->fds);
+	free(links);
+	return NULL;
+}
+
+void links_let_go(int *fds, size_t n)
+{
+	struct links *links = malloc(sizeof(*links));
+	pthread_attr_t attr;
+	pthread_t thread;
+	int r;
+
+	if (!links)
+		return;
+	*links = (struct links){ fds, n };
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attr, links_close, links);
+	pthread_attr_destroy(&attr);
+	if (r)
+		links_close(links);
 }
 
 static int uprobe_pmu(uint32_t *ret)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "priv.h"
@@ -127,6 +128,25 @@ static int own_offset(uintptr_t address, uint64_t *ret)
 	return -ENOENT;
 }
 
+/* Run another thread over the probe. Does it leave its mark? */
+static int thread_is_met(int map, char *ret_log)
+{
+	uint64_t mark = 0;
+	uint32_t key = 0;
+	pthread_t thread;
+	int r = pthread_create(&thread, NULL, probed_thread, NULL);
+
+	if (r)
+		return -r;
+	pthread_join(thread, NULL);
+	if (bpf_map_lookup_elem(map, &key, &mark))
+		return -errno;
+	if (mark)
+		return 0;
+	snprintf(ret_log, LOG_SIZE, "such a link meets the first thread of a process alone");
+	return -EOPNOTSUPP;
+}
+
 /*
  * From 6.6 to 6.9 a link of many probes on one process meets its first thread alone. So another thread
  * runs over such a probe, whose program leaves a mark.
@@ -144,12 +164,10 @@ static int try_many_threads(char *ret_log)
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = ATTACH_UPROBE_MULTI);
 	_cleanup_close_ int fd = map < 0 ? -1 : bpf_prog_load(BPF_PROG_TYPE_KPROBE, "try", "GPL", insns,
 							      ARRAY_SIZE(insns), &options);
-	uint64_t offset, cookie = 0, mark = 0;
+	uint64_t offset, cookie = 0;
 	const struct probes probes = { .path = "/proc/self/exe", .offsets = &offset, .cookies = &cookie, .n = 1,
 				       .pid = getpid() };
-	_cleanup_close_ int link = -1;
-	uint32_t key = 0;
-	pthread_t thread;
+	int *link;
 	int r;
 
 	if (fd < 0)
@@ -157,19 +175,19 @@ static int try_many_threads(char *ret_log)
 	r = own_offset((uintptr_t)probed_thread, &offset);
 	if (r < 0)
 		return r;
-	link = link_uprobes(fd, &probes);
-	if (link < 0)
-		return link;
-	r = pthread_create(&thread, NULL, probed_thread, NULL);
-	if (r)
-		return -r;
-	pthread_join(thread, NULL);
-	if (bpf_map_lookup_elem(map, &key, &mark))
-		return -errno;
-	if (mark)
-		return 0;
-	snprintf(ret_log, LOG_SIZE, "such a link meets the first thread of a process alone");
-	return -EOPNOTSUPP;
+	link = malloc(sizeof(*link));
+	if (!link)
+		return -ENOMEM;
+	*link = link_uprobes(fd, &probes);
+	if (*link < 0) {
+		r = *link;
+		free(link);
+		return r;
+	}
+	r = thread_is_met(map, ret_log);
+	/* Calls may be held already, and wait for the engine that is about to be. */
+	links_let_go(link, 1);
+	return r;
 }
 
 static int try_ptrace(char *ret_log)

@@ -11,7 +11,6 @@
  * probes. That is done by a thread which knows nothing but the descriptors.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
@@ -69,36 +68,6 @@ static void links_unpin(struct engine *engine, const struct probed *p, const str
 		pin_path(engine, p, link, i, path, sizeof(path));
 		unlink(path);
 	}
-}
-
-static void *links_close(void *userdata)
-{
-	struct launch_link *link = userdata;
-
-	for (size_t i = 0; i < link->n_fds; i++)
-		close(link->fds[i]);
-	free(link->fds);
-	free(link);
-	return NULL;
-}
-
-/* Close the descriptors elsewhere, as that may be the end of the probes. */
-static void links_let_go(const struct launch_link *link)
-{
-	struct launch_link *copy = malloc(sizeof(*copy));
-	pthread_attr_t attr;
-	pthread_t thread;
-	int r;
-
-	if (!copy)
-		return;
-	*copy = *link;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attr, links_close, copy);
-	pthread_attr_destroy(&attr);
-	if (r)
-		links_close(copy);
 }
 
 /* --- processes --------------------------------------------------------------------------------------- */
@@ -170,7 +139,7 @@ static void probed_free(struct engine *engine, struct probed *p, bool unpin)
 	for (size_t i = 0; i < p->n_links; i++) {
 		if (unpin)
 			links_unpin(engine, p, &p->links[i]);
-		links_let_go(&p->links[i]);
+		links_let_go(p->links[i].fds, p->links[i].n_fds);
 	}
 	if (unpin)
 		memset(&engine->state->works[p->work], 0, sizeof(engine->state->works[p->work]));

@@ -46,6 +46,17 @@ struct probes {
 
 /** link_uprobes() - attach a program to them. Return: the link's descriptor, or a fault */
 int link_uprobes(int prog_fd, const struct probes *probes);
+
+/**
+ * links_let_go() - close links of probes in a thread of its own
+ * @fds:	their descriptors; the array is freed
+ * @n:		how many
+ *
+ * Where a link ends by this, the kernel waits until no sleepable program of any probe runs, and one
+ * that holds a call runs for as long as nobody answers it: who answers calls, or is about to, must
+ * not wait here.
+ */
+void links_let_go(int *fds, size_t n);
 /** link_uprobe() - attach a program to one of them, where the kernel has no links of many probes; the same */
 int link_uprobe(int prog_fd, const struct probes *probes, size_t i);
 
