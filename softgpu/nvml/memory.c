@@ -52,8 +52,6 @@ static nvmlReturn_t limit_error(int r)
 	switch (r) {
 	case 0:
 		return NVML_SUCCESS;
-	case STATE_E_NONE:
-		return NVML_ERROR_NOT_FOUND;
 	case STATE_E_BUSY:
 		return NVML_ERROR_INSUFFICIENT_RESOURCES;
 	default:
@@ -91,10 +89,10 @@ CALL(nvmlDeviceGetMemoryLimits_v1, nvmlDevice_t device, nvmlGetMemoryLimits_v1_t
 	if (!limits->nameSpace)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	r = limit_error(state_limit_get(nvml.state, dev, limits->nameSpace, &now));
-	if (r != NVML_SUCCESS && r != NVML_ERROR_NOT_FOUND)
+	if (r != NVML_SUCCESS)
 		return r;
 	limits->softLimit = now.soft_bytes;
 	limits->hardLimit = now.hard_bytes;
 	limits->currentUsed = now.used_bytes;
-	return r;
+	return NVML_SUCCESS;
 }

@@ -182,7 +182,7 @@ int state_limit_get(struct state *state, unsigned dev, const char *path, struct 
 	ret->hard_bytes = UINT64_MAX;
 	i = limit_find(file, cgroup);
 	if (i < 0)
-		return STATE_E_NONE;
+		return 0;
 	ret->soft_bytes = atomic_load(&file->limits[i].soft_bytes);
 	ret->hard_bytes = atomic_load(&file->limits[i].hard_bytes);
 	return 0;

@@ -31,7 +31,6 @@ enum {
 	STATE_E_FORKED,	  /* opened by the parent process */
 	STATE_E_FOREIGN,  /* the file is none of ours, damaged, or of another version */
 	STATE_E_BUSY,	  /* no slot is left (STATE_SLOTS_MAX processes use the device) */
-	STATE_E_NONE,	  /* there is no such limit */
 };
 
 #define STATE_SLOTS_MAX	  1024
@@ -193,7 +192,7 @@ struct state_limit {
 int state_limit_set(struct state *state, unsigned dev, const char *path, uint64_t soft_bytes,
 		    uint64_t hard_bytes);
 
-/** state_limit_get() - 0, STATE_E_NONE if nothing was set, or as state_limit_set() */
+/** state_limit_get() - what was set, or that there is no limit; returns as state_limit_set() */
 int state_limit_get(struct state *state, unsigned dev, const char *path, struct state_limit *ret);
 
 #endif
