@@ -9,7 +9,8 @@
  * Two things change a file that is there: a file of an earlier boot is replaced, and a
  * device that nobody uses takes on another configuration. Both are done under a lock on
  * the folder. It is only waited for a short time, because its holder may be stopped;
- * then things are left as they are.
+ * then things are left as they are. So it is with the lock on a device's file, under which
+ * limits of cgroups are set.
  */
 #include "softgpu/state/internal.h"
 
@@ -144,7 +145,7 @@ static int file_make(const struct folder *folder, unsigned index)
 	return r;
 }
 
-static int folder_lock(int fd)
+static int lock_take(int fd)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
 
@@ -158,9 +159,26 @@ static int folder_lock(int fd)
 	return -EBUSY;
 }
 
-static void folder_unlock(int fd)
+static void lock_drop(int fd)
 {
 	flock(fd, LOCK_UN);
+}
+
+int device_lock(const struct state *state, unsigned dev)
+{
+	char name[NAME_MAX_], path[sizeof(state->dir) + NAME_MAX_];
+	int fd, r;
+
+	file_name(dev, name);
+	snprintf(path, sizeof(path), "%s/%s", state->dir, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	r = lock_take(fd);
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
 }
 
 static int file_open(const struct folder *folder, unsigned index)
@@ -230,10 +248,10 @@ static int file_open_map(const struct folder *folder, unsigned index, void *at)
 			return r;
 		if (memcmp(file->boot_id, folder->boot_id, sizeof(file->boot_id)) == 0)
 			return file_is_whole(file) ? 0 : STATE_E_FOREIGN;
-		r = folder_lock(folder->fd);
+		r = lock_take(folder->fd);
 		if (r == 0)
 			r = stale_remove(folder, index, file);
-		folder_unlock(folder->fd);
+		lock_drop(folder->fd);
 		if (r != 0)
 			return r;
 	}
@@ -341,9 +359,10 @@ int files_open(struct state *state, const struct softgpu_config *config, unsigne
 	r = folder_open(config->dir, &folder);
 	if (r < 0)
 		return r;
+	memcpy(state->dir, config->dir, sizeof(state->dir));
 	r = region_reserve(state);
 	if (r == 0) {
-		locked = (flags & STATE_CONFIGURE) && folder_lock(folder.fd) == 0;
+		locked = (flags & STATE_CONFIGURE) && lock_take(folder.fd) == 0;
 		r = devices_open(state, &folder, locked);
 	}
 	if (r == 0)

@@ -26,6 +26,7 @@ struct state {
 	const _Atomic uint32_t *own;
 	uint64_t pid_namespace;
 	int pids_fd;
+	char dir[sizeof(((struct softgpu_config *)0)->dir)];
 	bool log;
 
 	pthread_mutex_t lock;
@@ -37,6 +38,9 @@ struct state {
 /* file.c */
 int files_open(struct state *state, const struct softgpu_config *config, unsigned flags);
 size_t state_file_bytes(void);
+
+/* The lock of a device's file, until the returned fd is closed; -EBUSY if others keep it. */
+int device_lock(const struct state *state, unsigned dev);
 
 /* check.c: whether a file is one of ours, of any boot; whether one of this boot is whole; sums */
 bool file_is_ours(const struct state_file *file, unsigned index);

@@ -3,7 +3,7 @@
  * The file of a device, as all processes map it.
  *
  * Everything in it is changed by single atomic steps that leave it whole; there is no lock
- * whose holder could die or be stopped. Who may write what:
+ * whose holder could die or be stopped, but for setting limits (file.c). Who may write what:
  *
  *	slot		its owner; the kernel marks `life`; `used` also by those who
  *			complete a charge that its owner has entered in `charge`

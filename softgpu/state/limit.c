@@ -2,6 +2,10 @@
 /*
  * Limits of cgroups. Each slot tells the cgroups that its process is in, so what a limit's
  * cgroup uses is a sum over slots like everything else.
+ *
+ * Who sets one holds the lock of the device's file, so that two never fill the same entry. Those
+ * that keep to limits look at no lock: an entry is filled before its cgroup is stored, the single
+ * step that makes it hold.
  */
 #include "softgpu/state/internal.h"
 
@@ -10,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 static bool slot_is_in(const struct state_slot *slot, uint64_t cgroup)
 {
@@ -108,64 +113,74 @@ static int limit_find(const struct state_file *file, uint64_t cgroup)
 	return -1;
 }
 
-/* Frees the entries of cgroups that have been removed. */
-static void limits_purge(struct state_file *file)
+static bool is_removed(const struct state_limit_entry *entry, uint64_t cgroup)
 {
-	uint64_t cgroup, now;
 	char path[STATE_PATH_MAX];
+	uint64_t now;
 
-	for (unsigned i = 0; i < STATE_LIMITS_MAX; i++) {
-		cgroup = atomic_load(&file->limit_cgroups[i]);
-		memcpy(path, file->limits[i].path, sizeof(path));
-		path[sizeof(path) - 1] = '\0';
-		if (cgroup == 0 || path[0] == '\0')
-			continue;
-		if (cgroup_of_path(path, &now) != 0 || now != cgroup)
-			atomic_compare_exchange_strong(&file->limit_cgroups[i], &cgroup, 0);
-	}
+	memcpy(path, entry->path, sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	return cgroup_of_path(path, &now) != 0 || now != cgroup;
 }
 
-static int limit_new(struct state_file *file, uint64_t cgroup)
+/*
+ * A removed cgroup's number is never another's, so its entry does no harm: it is looked for
+ * only when no other is free. From inside a container the host's look removed, too.
+ */
+static int limit_new(struct state_file *file)
 {
-	uint64_t none;
+	uint64_t cgroup;
 
-	limits_purge(file);
 	for (unsigned i = 0; i < STATE_LIMITS_MAX; i++) {
-		none = 0;
-		if (atomic_load(&file->limit_cgroups[i]) != 0)
-			continue;
-		atomic_store(&file->limits[i].soft_bytes, 0);
-		atomic_store(&file->limits[i].hard_bytes, UINT64_MAX);
 		state_raise(&file->n_limits, i + 1);
-		if (atomic_compare_exchange_strong(&file->limit_cgroups[i], &none, cgroup))
+		if (atomic_load(&file->limit_cgroups[i]) == 0)
 			return (int)i;
 	}
+	for (unsigned i = 0; i < STATE_LIMITS_MAX; i++) {
+		cgroup = atomic_load(&file->limit_cgroups[i]);
+		if (!is_removed(&file->limits[i], cgroup))
+			continue;
+		atomic_store(&file->limit_cgroups[i], 0);
+		return (int)i;
+	}
 	return -1;
+}
+
+/* Under the device's lock. */
+static int limit_put(struct state_file *file, uint64_t cgroup, const char *path,
+		     uint64_t soft_bytes, uint64_t hard_bytes)
+{
+	bool is_limit = soft_bytes > 0 || hard_bytes < UINT64_MAX;
+	int i = limit_find(file, cgroup);
+
+	if (i < 0 && is_limit)
+		i = limit_new(file);
+	if (i < 0)
+		return is_limit ? STATE_E_BUSY : 0;
+	strcpy(file->limits[i].path, path);
+	atomic_store(&file->limits[i].soft_bytes, soft_bytes);
+	atomic_store(&file->limits[i].hard_bytes, hard_bytes);
+	atomic_store(&file->limit_cgroups[i], is_limit ? cgroup : 0);
+	return 0;
 }
 
 int state_limit_set(struct state *state, unsigned dev, const char *path, uint64_t soft_bytes,
 		    uint64_t hard_bytes)
 {
-	struct state_file *file = state->files[dev];
 	uint64_t cgroup;
-	int i, r;
+	int lock_fd, r;
 
 	if (soft_bytes > hard_bytes)
 		return -EINVAL;
 	r = cgroup_of_path(path, &cgroup);
 	if (r < 0)
 		return r;
-	i = limit_find(file, cgroup);
-	if (i < 0)
-		i = limit_new(file, cgroup);
-	if (i < 0)
-		return STATE_E_BUSY;
-	strcpy(file->limits[i].path, path);
-	atomic_store(&file->limits[i].soft_bytes, soft_bytes);
-	atomic_store(&file->limits[i].hard_bytes, hard_bytes);
-	if (soft_bytes == 0 && hard_bytes == UINT64_MAX)
-		atomic_store(&file->limit_cgroups[i], 0);
-	return 0;
+	lock_fd = device_lock(state, dev);
+	if (lock_fd < 0)
+		return lock_fd == -EBUSY ? STATE_E_BUSY : lock_fd;
+	r = limit_put(state->files[dev], cgroup, path, soft_bytes, hard_bytes);
+	close(lock_fd);
+	return r;
 }
 
 int state_limit_get(struct state *state, unsigned dev, const char *path, struct state_limit *ret)
@@ -177,13 +192,9 @@ int state_limit_get(struct state *state, unsigned dev, const char *path, struct 
 	r = cgroup_of_path(path, &cgroup);
 	if (r < 0)
 		return r;
-	ret->used_bytes = cgroup_used(file, cgroup);
-	ret->soft_bytes = 0;
-	ret->hard_bytes = UINT64_MAX;
 	i = limit_find(file, cgroup);
-	if (i < 0)
-		return 0;
-	ret->soft_bytes = atomic_load(&file->limits[i].soft_bytes);
-	ret->hard_bytes = atomic_load(&file->limits[i].hard_bytes);
+	ret->used_bytes = cgroup_used(file, cgroup);
+	ret->soft_bytes = i < 0 ? 0 : atomic_load(&file->limits[i].soft_bytes);
+	ret->hard_bytes = i < 0 ? UINT64_MAX : atomic_load(&file->limits[i].hard_bytes);
 	return 0;
 }

@@ -187,7 +187,8 @@ struct state_limit {
  * @path:	full path of its directory in a cgroup v2 file system
  *
  * Return: 0; -ENOENT, -ENOTDIR; -EINVAL if it is no cgroup v2 directory or soft is above hard;
- * STATE_E_BUSY if STATE_LIMITS_MAX cgroups have limits.
+ * STATE_E_BUSY if STATE_LIMITS_MAX cgroups have limits, or if somebody who sets another one
+ * does not come to an end.
  */
 int state_limit_set(struct state *state, unsigned dev, const char *path, uint64_t soft_bytes,
 		    uint64_t hard_bytes);

@@ -3,6 +3,7 @@
  * The shared state, with real processes that are killed, stopped and forked.
  */
 #include "softgpu/state/internal.h"
+#include "softgpu/state/test-cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MIB (1ull << 20)
+#define MIB	     (1ull << 20)
+#define LIMIT_ROUNDS 10000
 
 static int n_failed;
 static struct softgpu_config config;
@@ -626,32 +628,6 @@ static void test_namespace(void)
 }
 
 /* A new cgroup v2 directory, if this is root on a host that has them. */
-static bool cgroup_new(char path[STATE_PATH_MAX])
-{
-	static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
-	char procs[STATE_PATH_MAX];
-
-	for (unsigned i = 0; i < 2; i++) {
-		snprintf(procs, sizeof(procs), "%s/cgroup.procs", mounts[i]);
-		snprintf(path, STATE_PATH_MAX, "%s/softgpu-test-%d", mounts[i], getpid());
-		if (access(procs, W_OK) == 0 && mkdir(path, 0755) == 0)
-			return true;
-	}
-	return false;
-}
-
-static void cgroup_enter(const char *path)
-{
-	char procs[STATE_PATH_MAX + 16];
-	int fd;
-
-	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
-	fd = open(procs, O_WRONLY);
-	if (fd < 0 || write(fd, "0", 1) != 1)
-		_exit(77);
-	close(fd);
-}
-
 /* In a cgroup with a hard limit of 150 MiB, of which it uses 100. */
 static void limited(void *arg)
 {
@@ -710,6 +686,74 @@ static void test_limit(void)
 	state_close(state);
 }
 
+static void test_limit_removed(void)
+{
+	struct state *state = state_new();
+	char path[STATE_PATH_MAX];
+	unsigned n_good = 0;
+
+	while (n_good <= STATE_LIMITS_MAX && cgroup_new(path)) {
+		n_good += is_unlimited(state, path) &&
+			  state_limit_set(state, 0, path, 0, n_good + 1) == 0;
+		if (rmdir(path) < 0)
+			break;
+	}
+	if (n_good == 0)
+		printf("skip 'limits of removed cgroups': may not make one\n");
+	else
+		check(n_good == STATE_LIMITS_MAX + 1,
+		      "a limit goes with its cgroup, and makes room for another's");
+	state_close(state);
+}
+
+static void limit_set(struct state *state, const char *path, uint64_t hard_bytes)
+{
+	/* On a busy host the other may keep the lock longer than is waited for. */
+	while (state_limit_set(state, 0, path, 0, hard_bytes) == STATE_E_BUSY)
+		;
+}
+
+/* Sets limits of a cgroup and takes them away; ends with 1 if one did not stay as it was set. */
+static _Noreturn void limit_again_and_again(const char *path)
+{
+	struct state *state = state_new();
+	struct state_limit limit;
+
+	for (uint64_t hard = 1; hard <= LIMIT_ROUNDS; hard++) {
+		limit_set(state, path, hard);
+		if (state_limit_get(state, 0, path, &limit) != 0 || limit.hard_bytes != hard)
+			_exit(1);
+		limit_set(state, path, UINT64_MAX);
+	}
+	_exit(0);
+}
+
+static void test_limit_race(void)
+{
+	char first[STATE_PATH_MAX], second[STATE_PATH_MAX + 4];
+	bool good = true;
+	pid_t pids[2];
+	int status;
+
+	if (!cgroup_new(first)) {
+		printf("skip 'limits set at once': may not make a cgroup\n");
+		return;
+	}
+	snprintf(second, sizeof(second), "%s/in", first);
+	mkdir(second, 0755);
+	for (unsigned i = 0; i < 2; i++) {
+		fflush(stdout);
+		pids[i] = fork();
+		if (pids[i] == 0)
+			limit_again_and_again(i ? second : first);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		good = waitpid(pids[i], &status, 0) == pids[i] && status == 0 && good;
+	check(good, "who sets a limit changes nobody else's");
+	rmdir(second);
+	rmdir(first);
+}
+
 static void test_samples(void)
 {
 	state_bucket ring[4] = { 0 };
@@ -744,6 +788,8 @@ int main(void)
 		test_full_folder,
 		test_other_user,
 		test_limit,
+		test_limit_removed,
+		test_limit_race,
 		test_namespace,
 	};
 
