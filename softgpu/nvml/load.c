@@ -11,12 +11,12 @@
 
 #include <string.h>
 
-#define IDLE_PERMILLE	   150
-#define IDLE_CLOCK_MHZ	   210
-#define TEMPERATURE_IDLE   32
-#define TEMPERATURE_BUSY   77
-#define TEMPERATURE_WINDOW 60 /* sample periods: 10 s of 1/6 s */
-#define SAMPLES_MAX	   120
+#define IDLE_PERMILLE	 150
+#define IDLE_CLOCK_MHZ	 210
+#define TEMPERATURE_IDLE 32
+#define TEMPERATURE_BUSY 77
+#define TEMPERATURE_NS	 10000000000ull
+#define SAMPLES_MAX	 120
 
 enum sampling {
 	SAMPLING_POWER,
@@ -36,7 +36,7 @@ static size_t samples_get(unsigned dev, struct state_sample *samples, size_t n_m
 
 static unsigned load_average(unsigned dev, size_t n_periods)
 {
-	struct state_sample samples[TEMPERATURE_WINDOW];
+	struct state_sample samples[SAMPLES_MAX];
 	size_t n = samples_get(dev, samples, n_periods);
 	unsigned sum = 0;
 
@@ -65,8 +65,13 @@ unsigned load_power_mw(unsigned dev)
 
 unsigned load_temperature(unsigned dev)
 {
+	uint64_t period_ns = state_sample_period_ns(nvml.state, dev);
+	uint64_t n_periods = (TEMPERATURE_NS + period_ns / 2) / period_ns;
+
+	if (n_periods > SAMPLES_MAX)
+		n_periods = SAMPLES_MAX;
 	return TEMPERATURE_IDLE +
-	       (TEMPERATURE_BUSY - TEMPERATURE_IDLE) * load_average(dev, TEMPERATURE_WINDOW) / 100;
+	       (TEMPERATURE_BUSY - TEMPERATURE_IDLE) * load_average(dev, n_periods) / 100;
 }
 
 /* Since the machine started, in thousandths of a joule. */
@@ -197,7 +202,7 @@ static nvmlReturn_t engine_idle(nvmlDevice_t device, unsigned *utilization, unsi
 	if (!period_us)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	*utilization = 0;
-	*period_us = (unsigned)(nvml.config.sample_period_ns / 1000);
+	*period_us = (unsigned)(state_sample_period_ns(nvml.state, dev) / 1000);
 	return NVML_SUCCESS;
 }
 

@@ -83,6 +83,11 @@ size_t state_samples(struct state *state, unsigned dev, struct state_sample *ret
 	return n;
 }
 
+uint64_t state_sample_period_ns(const struct state *state, unsigned dev)
+{
+	return file_period_ns(state->files[dev]);
+}
+
 void slot_sample(const struct state_file *file, const struct state_slot *slot,
 		 struct state_process *ret)
 {

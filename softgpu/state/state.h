@@ -150,6 +150,9 @@ struct state_sample {
  */
 size_t state_samples(struct state *state, unsigned dev, struct state_sample *ret, size_t n_max);
 
+/** state_sample_period_ns() - how long each of them is */
+uint64_t state_sample_period_ns(const struct state *state, unsigned dev);
+
 /** state_busy_ns() - device time that all processes ever used */
 uint64_t state_busy_ns(struct state *state, unsigned dev);
 
