@@ -5,6 +5,7 @@
  */
 #include "softgpu/engine/engine.h"
 #include "softgpu/nvml/nvml_abi.h"
+#include "softgpu/state/test-cgroup.h"
 
 #include <dlfcn.h>
 #include <ftw.h>
@@ -17,7 +18,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MIB (1ull << 20)
+#define MIB	  (1ull << 20)
+#define PERIOD_NS 500000000ull /* of test_load() */
+
+static const char *const names[] = {
+#define NVML(name) #name,
+#include "softgpu/nvml/nvml.def"
+#undef NVML
+};
+#define N_NAMES (sizeof(names) / sizeof(names[0]))
 
 static int n_failed;
 static void *lib;
@@ -43,6 +52,18 @@ static void *symbol(const char *name)
 	return address;
 }
 
+/* As fork(). No test goes on without its child: it would kill process -1, which is all. */
+static pid_t child_new(void)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		exit(1);
+	return pid;
+}
+
 static nvmlDevice_t device(unsigned index)
 {
 	nvmlDevice_t handle = NULL;
@@ -53,17 +74,29 @@ static nvmlDevice_t device(unsigned index)
 
 static void test_names(void)
 {
-	static const char *const names[] = {
-#define NVML(name) #name,
-#include "softgpu/nvml/nvml.def"
-#undef NVML
-	};
 	unsigned n_missing = 0;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < N_NAMES; i++)
 		n_missing += !dlsym(lib, names[i]);
 	check(n_missing == 0, "every name of nvml.def is exported");
-	check(sizeof(names) / sizeof(names[0]) > 400, "and there are more than 400");
+	check(N_NAMES > 400, "and there are more than 400");
+}
+
+/* Those that are not implemented are one function, whose arguments do not matter. */
+static void check_unsupported(nvmlReturn_t expected, const char *what)
+{
+	void *unsupported = symbol("nvmlDeviceGetFanSpeed"), *address;
+	unsigned n = 0, n_wrong = 0;
+
+	for (size_t i = 0; i < N_NAMES; i++) {
+		address = symbol(names[i]);
+		if (address != unsupported)
+			continue;
+		n++;
+		n_wrong += ((nvmlReturn_t(*)(void *, void *, void *))address)(NULL, NULL, NULL) !=
+			   expected;
+	}
+	check(n > 200 && n_wrong == 0, what);
 }
 
 static void test_layouts(void)
@@ -87,6 +120,7 @@ static void test_uninitialised(void)
 	check(call(nvmlDeviceGetCount_v2, unsigned *)(&n) == NVML_ERROR_UNINITIALIZED,
 	      "nothing before nvmlInit");
 	check(call(nvmlShutdown, void)() == NVML_ERROR_UNINITIALIZED, "no shutdown either");
+	check_unsupported(NVML_ERROR_UNINITIALIZED, "nor what is not supported");
 	check(strcmp(((const char *(*)(int))symbol("nvmlErrorString"))(3), "Not Supported") == 0 &&
 		      strcmp(((const char *(*)(int))symbol("nvmlErrorString"))(-5),
 			     "Unknown Error") == 0,
@@ -130,9 +164,6 @@ static void test_identity(void)
 	check(call(nvmlDeviceGetIndex, nvmlDevice_t, unsigned *)(device(0), NULL) ==
 		      NVML_ERROR_INVALID_ARGUMENT,
 	      "no place for the answer");
-	check(call(nvmlDeviceGetFanSpeed, nvmlDevice_t, unsigned *)(device(0), &n) ==
-		      NVML_ERROR_NOT_SUPPORTED,
-	      "what is not there is not supported");
 }
 
 static void test_idle(void)
@@ -159,6 +190,11 @@ static void test_idle(void)
 		   nvmlUtilization_t *)(device(0), &utilization) == 0 &&
 		      utilization.gpu == 0,
 	      "idle: 0 %");
+	check(call(nvmlDeviceGetTemperature, nvmlDevice_t, unsigned, unsigned *)(device(0), 0,
+										 &n) == 0 &&
+		      n == 32,
+	      "idle: 32 degrees");
+	n = 0;
 	check(call(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDevice_t, unsigned *,
 		   void *)(device(0), &n, NULL) == 0 &&
 		      n == 0,
@@ -211,6 +247,14 @@ static void check_processes(pid_t pid)
 		      infos[0].gpuInstanceId == NVML_NO_INSTANCE,
 	      "running processes: pid and memory");
 	n = 4;
+	memset(infos, 0, sizeof(infos));
+	check(call(nvmlDeviceGetComputeRunningProcesses_v2, nvmlDevice_t, unsigned *,
+		   nvmlProcessInfo_v2_t *)(device(0), &n, infos) == 0 &&
+		      n == 1 && infos[0].pid == (unsigned)pid &&
+		      infos[0].usedGpuMemory == 500 * MIB &&
+		      infos[0].gpuInstanceId == NVML_NO_INSTANCE,
+	      "running processes: the second version's entries");
+	n = 4;
 	check(call(nvmlDeviceGetComputeRunningProcesses, nvmlDevice_t, unsigned *,
 		   nvmlProcessInfo_v1_t *)(device(0), &n, infos_v1) == 0 &&
 		      n == 1 && infos_v1[0].pid == (unsigned)pid &&
@@ -258,8 +302,7 @@ static void test_busy(void)
 	nvmlMemory_t memory;
 	pid_t pid;
 
-	fflush(stdout);
-	pid = fork();
+	pid = child_new();
 	if (pid == 0)
 		work();
 	while (n_running() == 0)
@@ -292,8 +335,7 @@ static void fail_kernel(void)
 	struct softgpu_config config;
 	struct state *state;
 
-	fflush(stdout);
-	if (fork() != 0)
+	if (child_new() != 0)
 		return;
 	if (config_load(&config) != 0 || state_open(&config, 0, &state) != 0 ||
 	    state_attach(state) != 0)
@@ -328,8 +370,76 @@ static void test_events(void)
 	      "a set is freed once");
 }
 
+static bool limits_are(char *cgroup, uint64_t soft_bytes, uint64_t hard_bytes, uint64_t used_bytes)
+{
+	nvmlGetMemoryLimits_v1_t limits = { .nameSpace = cgroup };
+
+	return call(nvmlDeviceGetMemoryLimits_v1, nvmlDevice_t,
+		    nvmlGetMemoryLimits_v1_t *)(device(0), &limits) == NVML_SUCCESS &&
+	       limits.softLimit == soft_bytes && limits.hardLimit == hard_bytes &&
+	       limits.currentUsed == used_bytes;
+}
+
+/*
+ * In a cgroup with a hard limit of 150 MiB: takes 100 of them, and sees what is left. Tells by
+ * @done whether that is so, and holds them until it is killed.
+ */
+static _Noreturn void be_limited(const char *cgroup, int done)
+{
+	nvmlMemory_t memory = { 0 };
+	struct softgpu_config config;
+	struct state *state;
+	bool good;
+
+	cgroup_enter(cgroup);
+	good = config_load(&config) == 0 && state_open(&config, 0, &state) == 0 &&
+	       state_attach(state) == 0 && state_charge(state, 0, 100 * MIB) == 0 &&
+	       state_charge(state, 0, 51 * MIB) == STATE_E_FULL &&
+	       call(nvmlDeviceGetMemoryInfo, nvmlDevice_t, nvmlMemory_t *)(device(0), &memory) ==
+		       0 &&
+	       memory.total == 150 * MIB && memory.free == 50 * MIB;
+	if (write(done, &good, sizeof(good)) != sizeof(good))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static void check_limits(char *cgroup)
+{
+	nvmlSetMemoryLimits_v1_t limits = {
+		.nameSpace = cgroup,
+		.softLimit = 10 * MIB,
+		.hardLimit = 150 * MIB,
+	};
+	bool good = false;
+	int done[2];
+	pid_t pid;
+
+	check(limits_are(cgroup, 0, UINT64_MAX, 0), "a cgroup without limits");
+	check(call(nvmlDeviceSetMemoryLimits_v1, nvmlDevice_t,
+		   nvmlSetMemoryLimits_v1_t *)(device(0), &limits) == NVML_SUCCESS &&
+		      limits_are(cgroup, 10 * MIB, 150 * MIB, 0),
+	      "limits are read as they were set");
+	if (pipe(done) < 0)
+		exit(1);
+	pid = child_new();
+	if (pid == 0)
+		be_limited(cgroup, done[1]);
+	close(done[1]);
+	check(read(done[0], &good, sizeof(good)) == sizeof(good) && good,
+	      "the hard limit holds, and is what the process sees of the device");
+	close(done[0]);
+	check(limits_are(cgroup, 10 * MIB, 150 * MIB, 100 * MIB), "and what it uses is told");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	rmdir(cgroup);
+	mkdir(cgroup, 0755);
+	check(limits_are(cgroup, 0, UINT64_MAX, 0), "limits go with their cgroup");
+}
+
 static void test_limits(void)
 {
+	char cgroup[STATE_PATH_MAX];
 	nvmlSetMemoryLimits_v1_t limits = { .nameSpace = "/nonexistent", .hardLimit = MIB };
 	nvmlReturn_t r = call(nvmlDeviceSetMemoryLimits_v1, nvmlDevice_t,
 			      nvmlSetMemoryLimits_v1_t *)(device(0), &limits);
@@ -340,6 +450,94 @@ static void test_limits(void)
 	check(call(nvmlDeviceSetMemoryLimits_v1, nvmlDevice_t,
 		   nvmlSetMemoryLimits_v1_t *)(device(0), &limits) == NVML_ERROR_INVALID_ARGUMENT,
 	      "a soft limit above the hard one");
+	if (!cgroup_new(cgroup)) {
+		printf("skip 'limits of a cgroup': may not make one\n");
+		return;
+	}
+	check_limits(cgroup);
+	rmdir(cgroup);
+}
+
+/*
+ * Work of the past: the device was always busy until 10 s ago, since then half of each period.
+ * Goes on from *next, the first period that is not filled, to the last one that is over.
+ */
+static void history_fill(struct engine_client *client, uint64_t *next)
+{
+	uint64_t now = engine_now_ns() / PERIOD_NS;
+	struct engine_job job;
+
+	if (*next == 0)
+		*next = now - 40;
+	for (; *next < now; ++*next) {
+		job = (struct engine_job){
+			.ready_ns = *next * PERIOD_NS,
+			.duration_ns = *next < now - 20 ? PERIOD_NS : PERIOD_NS / 2,
+		};
+		engine_run(client, &job);
+	}
+}
+
+static void check_load(struct engine_client *client)
+{
+	unsigned power, temperature, period_us, encoder, n;
+	nvmlUtilization_t utilization = { 0 };
+	nvmlSample_t samples[120];
+	uint64_t next = 0;
+	int type;
+
+	/* Again if a period ended while we looked: it was not filled. */
+	do {
+		history_fill(client, &next);
+		power = temperature = 0;
+		n = 120;
+		call(nvmlDeviceGetPowerUsage, nvmlDevice_t, unsigned *)(device(0), &power);
+		call(nvmlDeviceGetTemperature, nvmlDevice_t, unsigned, unsigned *)(device(0), 0,
+										   &temperature);
+		call(nvmlDeviceGetUtilizationRates, nvmlDevice_t,
+		     nvmlUtilization_t *)(device(0), &utilization);
+		call(nvmlDeviceGetSamples, nvmlDevice_t, int, unsigned long long, int *, unsigned *,
+		     nvmlSample_t *)(device(0), 1, 0, &type, &n, samples);
+	} while (engine_now_ns() / PERIOD_NS != next);
+	check(utilization.gpu == 50, "half busy: 50 %");
+	check(power == 230000, "half busy: the power is half way from rest to all");
+	check(temperature == 54, "half busy for 10 s: the temperature is, and knows no more");
+	check(n == 120 && samples[119].sampleValue.uiVal == 50 &&
+		      samples[119].timeStamp - samples[118].timeStamp == PERIOD_NS / 1000,
+	      "there is a sample each period");
+	check(call(nvmlDeviceGetEncoderUtilization, nvmlDevice_t, unsigned *,
+		   unsigned *)(device(0), &encoder, &period_us) == 0 &&
+		      period_us == PERIOD_NS / 1000,
+	      "the period that is told is the device's");
+}
+
+/* A device of its own, which a program has made with a longer sample period. */
+static void test_load(void)
+{
+	struct softgpu_config config;
+	struct engine_client *client;
+	char version[32] = "";
+	struct state *state;
+
+	if (config_load(&config) != 0)
+		exit(1);
+	snprintf(config.dir, sizeof(config.dir), "%s/load", dir);
+	config.sample_period_ns = PERIOD_NS;
+	if (state_open(&config, STATE_CONFIGURE, &state) != 0 || state_attach(state) != 0 ||
+	    engine_client_new(state, 0, &client) != 0) {
+		check(false, "a device with another sample period");
+		return;
+	}
+	setenv("SOFTGPU_DIR", config.dir, 1);
+	setenv("SOFTGPU_DRIVER", "615.43.02", 1);
+	check(call(nvmlInit_v2, void)() == 0 &&
+		      call(nvmlSystemGetDriverVersion, char *, unsigned)(version, 32) == 0 &&
+		      strcmp(version, "615.43.02") == 0,
+	      "the driver's version is what SOFTGPU_DRIVER says");
+	check_load(client);
+	call(nvmlShutdown, void)();
+	engine_client_free(client);
+	state_close(state);
 }
 
 static int entry_remove(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -359,6 +557,8 @@ int main(int argc, char **argv)
 	test_uninitialised();
 	check(call(nvmlInit, void)() == 0 && call(nvmlInit_v2, void)() == 0, "nvmlInit, twice");
 	check(call(nvmlShutdown, void)() == 0, "nvmlShutdown, once");
+	check_unsupported(NVML_ERROR_NOT_SUPPORTED,
+			  "every name that is not there is not supported");
 	test_identity();
 	test_idle();
 	test_busy();
@@ -366,6 +566,7 @@ int main(int argc, char **argv)
 	test_events();
 	test_limits();
 	check(call(nvmlShutdown, void)() == 0, "nvmlShutdown");
+	test_load();
 	nftw(dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
 	return n_failed != 0;
 }
