@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Monitoring tools from the Python registry see the programs that run, with their memory."""
+import re
 import shutil
 import subprocess
 
@@ -23,6 +24,18 @@ def busy(gpu, program, ptx):
         assert process.wait(timeout=60) == 0
 
 
+def check_used(used_mb):
+    """The context, what was asked for, and at most a few blocks for the module."""
+    assert CONTEXT_MB + HELD_MB <= int(used_mb) <= CONTEXT_MB + HELD_MB + 32
+
+
+def check_shown(line, out):
+    """What a tool prints has a line as the pattern, whose group is the process's memory in MiB."""
+    found = re.search(line, out)
+    assert found, out
+    check_used(found[1])
+
+
 def test_nvidia_ml_py_reads_the_process_and_its_memory(gpu, venv, busy):
     python = venv("nvml", "requirements-nvml.txt") / "python"
     out = run([python, "-c", """
@@ -38,20 +51,19 @@ print("idle", nvmlDeviceGetMemoryInfo(nvmlDeviceGetHandleByIndex(1)).used >> 20)
     words = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
     pid, used_mb = (int(word) for word in words["process"])
     assert pid == busy
-    # The context, what was asked for, and at most a few blocks for the module.
-    assert CONTEXT_MB + HELD_MB <= used_mb <= CONTEXT_MB + HELD_MB + 32
+    check_used(used_mb)
     assert int(words["used"][0]) >= used_mb
     assert int(words["idle"][0]) < used_mb
 
 
 def test_gpustat_shows_the_process(gpu, venv, busy):
     out = run([venv("nvml", "requirements-nvml.txt") / "gpustat", "--show-pid", "--no-color"], gpu)
-    assert f"/{busy}(" in out, out
+    check_shown(rf"/{busy}\((\d+)M\)", out)
 
 
 def test_nvitop_shows_the_process(gpu, venv, busy):
     out = run([venv("nvml", "requirements-nvml.txt") / "nvitop", "-1", "--ascii"], gpu | {"TERM": "xterm"})
-    assert str(busy) in out, out
+    check_shown(rf"\| +0 +{busy} C +\S+ +(\d+)MiB ", out)
 
 
 def test_nvtop_shows_the_process(gpu, busy):
@@ -64,9 +76,9 @@ def test_nvtop_shows_the_process(gpu, busy):
 
 def test_softgpu_smi_shows_the_process(gpu, busy):
     out = run([ROOT / "build/bin/softgpu-smi"], gpu)
-    assert str(busy) in out, out
+    check_shown(rf"\| +0 +{busy} .* (\d+)MiB \|", out)
     out = run([ROOT / "build/bin/softgpu-smi", "-q"], gpu)
-    assert "Process ID" in out and str(busy) in out, out
+    check_shown(rf"Process ID +: {busy}\n(?: {{12}}.*\n)*? {{12}}Used GPU Memory +: (\d+) MiB", out)
 
 
 def test_both_libraries_are_there_under_every_name():
