@@ -54,6 +54,7 @@ struct exec_launch {
 	u64 instructions;     /* of the slice */
 	u64 budget;
 	u64 deadline_ns;
+	bool tried;  /* a worker has looked for a block in this slice */
 	u64 wake_ns; /* when the first of the blocks that wait may go on */
 	int fault;
 	char message[160];

@@ -226,10 +226,14 @@ void exec_launch_free(struct exec_launch *launch)
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
+/*
+ * However late the workers come to it, a slice looks for a block once: one in which nothing was tried
+ * looks like one in which nothing can go on.
+ */
 static bool slice_over(const struct exec_launch *launch)
 {
 	return launch->fault || !launch->n_left || launch->instructions >= launch->budget ||
-	       (launch->deadline_ns && exec_now_ns() >= launch->deadline_ns);
+	       (launch->tried && launch->deadline_ns && exec_now_ns() >= launch->deadline_ns);
 }
 
 static struct block *take_new(struct exec_launch *launch)
@@ -251,6 +255,7 @@ static struct block *take_block(struct exec_launch *launch)
 {
 	struct block *block = NULL;
 
+	launch->tried = true;
 	launch->wake_ns = UINT64_MAX;
 	if (launch->prefer_new)
 		block = take_new(launch);
@@ -315,6 +320,7 @@ void exec_step(struct exec_launch *launch, const struct exec_budget *budget,
 	launch->instructions = 0;
 	launch->budget = budget->instructions;
 	launch->deadline_ns = budget->wall_ns ? exec_now_ns() + budget->wall_ns : 0;
+	launch->tried = false;
 	launch->wake_ns = UINT64_MAX;
 	worker_run(work, launch, launch->n_left > 1 ? (u32)-1 : 1);
 

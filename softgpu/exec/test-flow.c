@@ -249,6 +249,8 @@ static void test_barriers(void)
 	o = run(KERNEL("setp.lt.u32 %p, %r0, 16; @%p bar.sync 1, 64;"), 1, 32,
 		(struct kit_run){ .limit = 1000000 });
 	kit_check(!o.p.done && o.p.stalled, "a barrier that nobody completes hangs, and says so");
+	o = run(ended_text, 1, 96, (struct kit_run){ .wall_ns = 1 });
+	kit_check(is_done(&o), "a slice whose time is over when it begins does not look hung");
 }
 
 /* ---- warps -------------------------------------------------------------------------------------- */

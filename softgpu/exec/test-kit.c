@@ -135,7 +135,10 @@ struct exec_progress kit_run(const struct kit_run *run)
 		.cooperative = run->cooperative,
 		.print = print,
 	};
-	struct exec_budget budget = { .instructions = run->budget ? run->budget : UINT64_MAX };
+	struct exec_budget budget = {
+		.instructions = run->budget ? run->budget : UINT64_MAX,
+		.wall_ns = run->wall_ns,
+	};
 	u64 limit = run->limit ? run->limit : UINT64_C(1) << 32, total = 0;
 	struct exec_progress p = { .fault = -1 };
 	struct exec_launch *launch;

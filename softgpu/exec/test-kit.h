@@ -31,6 +31,7 @@ struct kit_run {
 	bool cooperative;
 	u64 params[8]; /* all of a kernel's parameters are .u64 */
 	u64 budget;    /* instructions of a slice; 0: no limit */
+	u64 wall_ns;   /* host time of a slice; 0: no limit */
 	u64 limit;     /* instructions in all, then it is left unfinished; 0: 2^32 */
 };
 
