@@ -96,10 +96,10 @@ def program():
 
 @pytest.fixture
 def ptx():
-    """ptx("compiler"): kernels.cu as PTX by nvcc, nvcc-debug, nvrtc or clang."""
+    """ptx("compiler"): the kernels as PTX by nvcc, nvcc-debug, nvrtc, clang or, from C, clang-target."""
     def compile_ptx(compiler):
         cuda = toolkit()
-        source = HERE / "kernels.cu"
+        source = HERE / ("kernels.cl" if compiler == "clang-target" else "kernels.cu")
         if compiler == "nvrtc":
             command = [nvrtc_compile(cuda), source, "@OUT@"]
         else:
@@ -109,6 +109,8 @@ def ptx():
                 "clang": ["clang", "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_75", "-nocudainc",
                           "-nocudalib", "-O2", "-S", "-Wno-unknown-cuda-version", "-Xclang", "-target-feature",
                           "-Xclang", "+ptx70", source, "-o", "@OUT@"],
+                "clang-target": ["clang", "--target=nvptx64-nvidia-cuda", "-march=sm_75", "-x", "cl", "-cl-std=CL2.0",
+                                 "-O2", "-S", "-Xclang", "-target-feature", "-Xclang", "+ptx70", source, "-o", "@OUT@"],
             }[compiler]
         return make(f"kernels-{compiler}.ptx", command, [source, HERE / "clang-device.h"])
     return compile_ptx

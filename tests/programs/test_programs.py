@@ -7,7 +7,7 @@ import pytest
 from conftest import SOFTGPU, run
 
 
-@pytest.mark.parametrize("compiler", ["nvcc", "nvcc-debug", "nvrtc", "clang"])
+@pytest.mark.parametrize("compiler", ["nvcc", "nvcc-debug", "nvrtc", "clang", "clang-target"])
 def test_kernels_are_right_whoever_compiled_them(gpu, program, ptx, compiler):
     assert "six kernels right" in run([program("kernels"), ptx(compiler)], gpu)
 
