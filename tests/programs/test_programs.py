@@ -13,7 +13,7 @@ def test_kernels_are_right_whoever_compiled_them(gpu, program, ptx, compiler):
 
 
 @pytest.mark.parametrize("compiler", ["nvcc", "nvrtc", "clang"])
-@pytest.mark.parametrize("name", ["pipeline", "graph", "ipc", "vmm", "threads", "hosts"])
+@pytest.mark.parametrize("name", ["pipeline", "graph", "ipc", "vmm", "threads", "hosts", "atomics"])
 def test_program_is_right(gpu, program, ptx, name, compiler):
     run([program(name), ptx(compiler)], gpu)
 
