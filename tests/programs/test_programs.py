@@ -28,6 +28,14 @@ def test_program_is_right_with_compiled_kernels(gpu, program, ptx, tmp_path, nam
         assert list((tmp_path / "cache" / "softgpu").glob("*.jit"))
 
 
+@pytest.mark.parametrize("kernel_ns", [None, "5000000"])
+def test_event_times_are_the_devices(gpu, program, kernel_ns):
+    """As the model has them, or as SOFTGPU_KERNEL_NS says, whatever the grid."""
+    if kernel_ns:
+        gpu["SOFTGPU_KERNEL_NS"] = kernel_ns
+    assert "times right" in run([program("clock"), *filter(None, [kernel_ns])], gpu)
+
+
 def test_two_programs_at_once_are_both_right(gpu, program, ptx):
     commands = [[program("kernels"), ptx("nvcc")], [program("threads"), ptx("clang")]] * 2
     running = [subprocess.Popen(c, env=gpu, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for c in commands]
