@@ -27,16 +27,33 @@ def test_cuda_core(gpu_nvrtc, venv):
     assert "squares right" in run([venv("cuda", "requirements-cuda.txt") / "python", REAL / "cuda-core.py"], gpu_nvrtc)
 
 
-def losses(venv, env, device):
+def training(venv, env, device):
+    """The command and environment of a training on a device of tinygrad's: CUDA or CPU."""
     python = venv("tinygrad", "requirements-tinygrad.txt") / "python"
-    out = run([python, REAL / "tinygrad-train.py"], env | {"DEV": device, "CACHELEVEL": "0"})
+    return [python, REAL / "tinygrad-train.py"], env | {"DEV": device, "CACHELEVEL": "0"}
+
+
+def started(command, env):
+    return subprocess.Popen(command, env=env, text=True, stdout=subprocess.PIPE)
+
+
+def losses(out):
     return [float(line.split()[1]) for line in out.splitlines() if line.startswith("loss")]
 
 
-def test_tinygrad_trains_as_on_its_cpu_device(gpu_nvrtc, venv):
-    on_gpu, on_cpu = losses(venv, gpu_nvrtc, "CUDA"), losses(venv, gpu_nvrtc, "CPU")
-    assert len(on_gpu) == 6 and on_gpu[-1] < on_gpu[0]
-    assert on_gpu == pytest.approx(on_cpu, rel=1e-5)
+def test_programs_at_once_are_each_right(gpu_nvrtc, venv):
+    """Two trainings, and as long as they last programs of Taichi and cuda.core, one after the other. A training
+    on tinygrad's CPU device says what is right."""
+    others = [([venv("taichi", "requirements-taichi.txt") / "python", REAL / "taichi-sum.py", "taichi"], "sum right"),
+              ([venv("cuda", "requirements-cuda.txt") / "python", REAL / "cuda-core.py"], "squares right")]
+    trainings = [started(*training(venv, gpu_nvrtc, device)) for device in ("CUDA", "CUDA", "CPU")]
+    while any(process.poll() is None for process in trainings):
+        for command, right in others:
+            assert right in run(command, gpu_nvrtc)
+    *on_gpu, on_cpu = [losses(process.communicate()[0]) for process in trainings]
+    for of_one in on_gpu:
+        assert len(of_one) == 6 and of_one[-1] < of_one[0]
+        assert of_one == pytest.approx(on_cpu, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["taichi", "quadrants"])
@@ -54,9 +71,9 @@ def test_pycuda_with_ptx(gpu_nvrtc, venv, ptx):
 
 
 def test_numba(gpu_nvrtc, venv):
-    """Its own binding knows the drivers of CUDA 12 at most, so it gets that build; newer Numba links machine code."""
+    """Under the names of driver 550, as docs/softgpu.md has it. Toolkits differ in where they keep NVVM."""
     cuda = toolkit()
-    path = f"{SOFTGPU}/driver550:{gpu_nvrtc['LD_LIBRARY_PATH']}:{cuda}/nvvm/lib64"
+    path = f"{SOFTGPU}/driver550:{cuda}/lib64:{cuda}/nvvm/lib64"
     python = venv("numba", "requirements-numba.txt") / "python"
     assert "sums right" in run([python, REAL / "numba-add.py"], gpu_nvrtc | {"LD_LIBRARY_PATH": path})
 
@@ -65,15 +82,10 @@ def test_hashcat_finds_a_short_md5(gpu_nvrtc, tmp_path):
     if not shutil.which("hashcat"):
         pytest.skip("hashcat is not installed")
     digest = hashlib.md5(b"gpu7").hexdigest()
-    out = run(["hashcat", "--backend-ignore-opencl", "-m", "0", "-a", "3", "-w", "1", "--force", "--self-test-disable",
-               "--potfile-disable", "-n", "1", "-u", "1", "-T", "64", digest, "?l?l?l?d"], gpu_nvrtc, timeout=400, cwd=tmp_path)
+    # Its autotuning tries what keeps a GPU busy for long, which an interpreter does for minutes. The three
+    # options that take its place are called outdated by hashcat, and need --force.
+    tuned = ["-n", "1", "-u", "1", "-T", "64", "--force"]
+    out = run(["hashcat", "--backend-ignore-opencl", "-m", "0", "-a", "3", "-w", "1", "--potfile-disable", *tuned,
+               digest, "?l?l?l?d"], gpu_nvrtc, timeout=400, cwd=tmp_path)
+    assert "Finished self-test" in out and "self-test failed" not in out, out
     assert f"{digest}:gpu7" in out, out
-
-
-def test_two_trainings_at_once_are_both_right(gpu_nvrtc, venv):
-    python = venv("tinygrad", "requirements-tinygrad.txt") / "python"
-    env = gpu_nvrtc | {"DEV": "CUDA", "CACHELEVEL": "0"}
-    running = [subprocess.Popen([python, REAL / "tinygrad-train.py"], env=env, text=True, stdout=subprocess.PIPE)
-               for _ in range(2)]
-    outs = [process.communicate(timeout=300)[0] for process in running]
-    assert outs[0] == outs[1] and outs[0].count("loss") == 6
