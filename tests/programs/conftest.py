@@ -22,7 +22,7 @@ def toolkit_path():
     done = subprocess.run([ROOT / "tools/cuda-toolkit"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode == 69:
         return None
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr[-4000:]
     return pathlib.Path(done.stdout.strip())
 
 
@@ -78,7 +78,7 @@ def venv():
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | (env or {}))
         if done.returncode == 69:
             pytest.skip("no package index can be reached")
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stderr[-4000:]
         return pathlib.Path(done.stdout.strip()) / "bin"
     return make_venv
 
