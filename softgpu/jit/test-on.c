@@ -33,9 +33,12 @@ __attribute__((destructor)) static void end(void)
 {
 	struct jit_counts counts;
 
+	/* The last line that is printed is the reason of a skip. */
+	if (!exec_compiler)
+		return;
 	jit_counts(&counts);
 	fprintf(stderr, "%u functions compiled, %u from the cache, %u interpreted\n", counts.n_compiled,
 		counts.n_cached, counts.n_refused);
-	if (exec_compiler && !counts.n_compiled)
+	if (!counts.n_compiled)
 		_Exit(1);
 }
