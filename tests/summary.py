@@ -6,11 +6,13 @@
 RESULTS holds what tests/run collected: meson's JSON logs, pytest's JUnit files, the
 list of fuzzers, and one line per suite. A skip passes only if EXPECTED-SKIPS names the
 test and the reason; a line there is "TEST-PATTERN: REASON-PATTERN", both with * as
-wildcard.
+wildcard. A test is called as meson does, or MODULE.FUNCTION in pytest's files. One in C that
+leaves out a case prints "skip 'CASE': REASON", which makes a skip of "TEST / CASE".
 """
 import fnmatch
 import json
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as ET
 
@@ -22,11 +24,14 @@ def read_meson(path):
         result = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}.get(row["result"], "failed")
         reason = (row.get("stdout") or row.get("stderr") or "").strip().splitlines()
         yield name, result, reason[-1] if reason else ""
+        for case, why in re.findall(r"^skip '(.*?)': (.*)$", row.get("stdout") or "", re.M):
+            yield f"{name} / {case}", "skipped", why
 
 
 def read_junit(path):
     for case in ET.parse(path).getroot().iter("testcase"):
-        name = f"{path.stem}: {case.get('name')}"
+        module = case.get("classname").rpartition(".")[2]
+        name = f"{path.stem}: {module}.{case.get('name')}"
         if (skip := case.find("skipped")) is not None:
             yield name, "skipped", skip.get("message", "")
         elif case.find("failure") is not None or case.find("error") is not None:
