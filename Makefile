@@ -18,12 +18,9 @@ demo:
 	tools/demo
 bench:
 	tools/setup check
-	tools/build
-	ninja -C build --quiet bin/bench-exec
 	bench/run
 soak:
 	tools/setup check
-	tools/build
 	bench/run refusals soak
 clean:
 	rm -rf build build-*
