@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The front door. Meson builds; this file says which script does what.
 #
 #   make          build into build/
