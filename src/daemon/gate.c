@@ -5,6 +5,7 @@
  */
 #include "daemon/gate.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "daemon/process.h"
 #include "gate/gate.h"
@@ -200,10 +201,38 @@ static int keeper_start(const struct gate *gate, int listener, dev_t device)
 	_exit(0);
 }
 
+/* Has it a seccomp filter at all? Whose listener is whose the kernel does not tell. */
+static bool has_filter(pid_t pid)
+{
+	_cleanup_free_ char *status = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	return file_read_at(AT_FDCWD, path, 65536, &status, NULL) == 0 &&
+	       strstr(status, "\nSeccomp:\t2\n");
+}
+
+/* A keeper is root's: what else it might be handed must not keep it busy, or be held open by it. */
+static int take_listener(const struct request *q, pid_t pid, int *ret)
+{
+	_cleanup_close_ int pidfd = syscall(SYS_pidfd_open, pid, 0), fd = -1;
+
+	if (pidfd >= 0)
+		fd = syscall(SYS_pidfd_getfd, pidfd, (int)api_arg_uint(q->args, "fd", 0), 0);
+	if (fd < 0)
+		return api_fail(q->error, API_E_FAULT, "cannot take the listener: %s",
+				strerrordesc_np(errno));
+	if (!gate_is_listener(fd) || !has_filter(pid))
+		return api_fail(q->error, API_E_BAD_REQUEST,
+				"that is no listener of a seccomp filter of process %d", pid);
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
 int method_run_gate(struct daemon *d, const struct request *q, json_t **ret)
 {
 	const char *path = api_arg_string(q->args, "device");
-	_cleanup_close_ int pidfd = -1, listener = -1;
+	_cleanup_close_ int listener = -1;
 	pid_t pid = api_arg_uint(q->args, "pid", 0);
 	struct stat st = {};
 	uid_t uid;
@@ -218,11 +247,9 @@ int method_run_gate(struct daemon *d, const struct request *q, json_t **ret)
 				"nothing enforces limits here, and so no gate helps");
 	if (path && (stat(path, &st) < 0 || !S_ISCHR(st.st_mode)))
 		return api_fail(q->error, API_E_BAD_REQUEST, "%s is no character device", path);
-	pidfd = syscall(SYS_pidfd_open, pid, 0);
-	listener =
-		pidfd < 0 ? -1
-			  : syscall(SYS_pidfd_getfd, pidfd, (int)api_arg_uint(q->args, "fd", 0), 0);
-	r = listener < 0 ? -errno : keeper_start(d->gate, listener, st.st_rdev);
+	if (take_listener(q, pid, &listener) < 0)
+		return -EINVAL;
+	r = keeper_start(d->gate, listener, st.st_rdev);
 	if (r < 0)
 		return api_fail(q->error, API_E_FAULT, "cannot keep the gate: %s",
 				strerrordesc_np(-r));

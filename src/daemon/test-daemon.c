@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "daemon/daemon.h"
 #include "daemon/fake-engine.h"
+#include "daemon/gate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -260,6 +261,30 @@ static void test_runs(struct daemon *d)
 	check(!tenants_find(&d->tenants, args), "run: goes with its last process");
 }
 
+/* A keeper would hold it open as root, and read it again and again if it is always readable. */
+static void test_gate_of_other_files(struct daemon *d)
+{
+	_cleanup_free_ char *state = str_format("%s/state", dir);
+	static const char *const names[] = { "/dev/zero", "/proc/self/exe", "a pipe" };
+	int pipe_ends[2];
+
+	if (sd_event_new(&d->loop) < 0 || gate_open(d, state) < 0 || pipe(pipe_ends) < 0)
+		exit(1);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_close_ int file = *names[i] == '/' ? open(names[i], O_RDONLY | O_CLOEXEC)
+							    : dup(pipe_ends[0]);
+		_cleanup_free_ char *args =
+			str_format("{'pid': %d, 'fd': %d}", (int)getpid(), file);
+
+		check(refused(d, method_run_gate, getuid(), args, 400, "no listener"),
+		      "gate: not %s", names[i]);
+	}
+	close(pipe_ends[0]);
+	close(pipe_ends[1]);
+	gate_close(d);
+	d->loop = sd_event_unref(d->loop);
+}
+
 static void test_restart(struct daemon *d, const char *nvml)
 {
 	uint32_t number = tenants_find(&d->tenants, "nobody")->number, stray;
@@ -299,6 +324,7 @@ int main(int argc, char **argv)
 	test_templates(&d);
 	test_files(&d);
 	test_runs(&d);
+	test_gate_of_other_files(&d);
 	test_restart(&d, argv[1]);
 	daemon_stop(&d);
 	remove_tree();

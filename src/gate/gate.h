@@ -53,9 +53,16 @@ bool gate_decode(uint32_t command, uint64_t argument, gate_copy_fn copy, void *u
 int gate_filter(void);
 
 /**
+ * gate_is_listener() - is it the listener of a seccomp filter, and no other file?
+ */
+bool gate_is_listener(int fd);
+
+/**
  * gate_keep() - hold a listener until the last process with the filter is gone
  * @device:	a file to be taken for one of NVIDIA's, too; 0 for none
  * @socket:	path of the datagram socket that reports go to; nobody need be there
+ *
+ * Returns at once if it is no listener.
  */
 void gate_keep(int listener, dev_t device, const char *socket);
 

@@ -88,8 +88,12 @@ static void deliver(struct keeper *k)
 				(void *)&k->daemon, sizeof(k->daemon)) < 0;
 }
 
-/* Reported after it was let go: the memory is there when the daemon looks. */
-static void on_notification(struct keeper *k)
+/*
+ * Reported after it was let go: the memory is there when the daemon looks.
+ *
+ * Return: 0, or a fault if this is no listener. A thread that died before its call was fetched is none.
+ */
+static int on_notification(struct keeper *k)
 {
 	struct seccomp_notif n = {};
 	struct seccomp_notif_resp go = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
@@ -98,7 +102,7 @@ static void on_notification(struct keeper *k)
 	pid_t tid, pid = 0;
 
 	if (ioctl(k->listener, SECCOMP_IOCTL_NOTIF_RECV, &n))
-		return;
+		return errno == ENOTTY || errno == EINVAL || errno == EBADF ? -errno : 0;
 	tid = n.pid;
 	takes = is_device(k, tid, n.data.args[0]) &&
 		gate_decode(n.data.args[1], n.data.args[2], copy_from, &tid, &bytes);
@@ -109,10 +113,22 @@ static void on_notification(struct keeper *k)
 	go.id = n.id;
 	ioctl(k->listener, SECCOMP_IOCTL_NOTIF_SEND, &go);
 	if (!takes)
-		return;
+		return 0;
 	k->report =
 		(struct gate_report){ .pid = pid, .nr = (uint32_t)n.data.args[1], .bytes = bytes };
 	deliver(k);
+	return 0;
+}
+
+bool gate_is_listener(int fd)
+{
+	static const char kind[] = "anon_inode:seccomp notify";
+	char path[64], target[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, target, sizeof(target));
+	return n == (ssize_t)strlen(kind) && memcmp(target, kind, n) == 0;
 }
 
 void gate_keep(int listener, dev_t device, const char *socket_path)
@@ -125,11 +141,13 @@ void gate_keep(int listener, dev_t device, const char *socket_path)
 	for (;;) {
 		if (poll(&poll_fd, 1, k.undelivered ? RETRY_MS : -1) < 0 && errno != EINTR)
 			return;
-		if (poll_fd.revents & POLLIN)
-			on_notification(&k);
-		else if (poll_fd.revents)
+		if (poll_fd.revents & POLLIN) {
+			if (on_notification(&k) < 0)
+				return;
+		} else if (poll_fd.revents) {
 			return;
-		else if (k.undelivered)
+		} else if (k.undelivered) {
 			deliver(&k);
+		}
 	}
 }
