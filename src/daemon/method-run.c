@@ -2,8 +2,9 @@
 /*
  * run.*: a process that `cotenant run` has started and that waits to be let go.
  *
- * It gets a cgroup of its own below the one it is in, from systemd where that runs
- * the host. Where neither can be had, the tenant is the process and what it starts.
+ * It gets a cgroup of its own below the one it is in, or, from a login session on a host
+ * that systemd runs, a scope beside it. Where neither can be had, the tenant is the process
+ * and what it starts.
  *
  * The first process of a container has a cgroup of its runtime's making already, unless
  * the runtime uses cgroup v1 on a hybrid host: then it gets one as a command does.
@@ -76,20 +77,13 @@ static int check_room(struct daemon *d, const struct request *q)
 	return 0;
 }
 
-/*
- * Whether a scope would take the process out of a tenant: a container's cgroup that has
- * limits, or a session's, which no slice stands for.
- */
-static bool scope_would_leave(struct daemon *d, pid_t pid)
+/* Whether a scope would take a process out of a tenant: a session's, which no slice stands for. */
+static bool scope_would_leave(struct daemon *d, const char *cgroup)
 {
-	_cleanup_free_ char *cgroup = NULL;
+	size_t kept = scope_keeps(cgroup);
 	const struct tenant *t;
 	const char *rest;
-	size_t kept;
 
-	if (cgroup_of_pid(pid, &cgroup) < 0)
-		return false;
-	kept = scope_keeps(cgroup);
 	for (t = d->tenants.first; t; t = t->next) {
 		if (t->spec.match.kind != SELECT_CGROUP || strlen(t->spec.match.name) <= kept)
 			continue;
@@ -104,10 +98,15 @@ static int enter_cgroup(struct daemon *d, pid_t pid, const char *name, char **re
 {
 	/* Another daemon of this host may have a tenant of the same name. */
 	_cleanup_free_ char *folder = str_format(CGROUP_PREFIX "%s-%d", name, pid);
+	_cleanup_free_ char *cgroup = NULL;
+	int r;
 
 	if (!folder)
 		return -ENOMEM;
-	if (scope_available() && !scope_would_leave(d, pid))
+	r = cgroup_of_pid(pid, &cgroup);
+	if (r < 0)
+		return r;
+	if (scope_available() && scope_suits(cgroup) && !scope_would_leave(d, cgroup))
 		return scope_enter(pid, folder, ret_path);
 	return cgroup_enter(pid, folder, ret_path);
 }

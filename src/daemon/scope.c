@@ -5,6 +5,7 @@
 #include "daemon/cgroup.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
 
@@ -32,6 +33,24 @@ size_t scope_keeps(const char *cgroup)
 			return kept;
 		kept += n;
 	}
+}
+
+/* Letter for letter: what else a folder may be called, somebody else chose. */
+bool scope_suits(const char *cgroup)
+{
+	_cleanup_free_ char *slice = NULL, *manager = NULL;
+	const char *rest;
+	unsigned uid;
+
+	if (sscanf(cgroup, "/user.slice/user-%u.slice/", &uid) != 1)
+		return false;
+	slice = str_format("/user.slice/user-%u.slice/", uid);
+	manager = str_format("user@%u.service/", uid);
+	if (!slice || !manager)
+		return false;
+	rest = str_after(cgroup, slice);
+	return rest && (fnmatch("session-*.scope", rest, FNM_PATHNAME) == 0 ||
+			str_after(rest, manager));
 }
 
 static void slice_of(const char *cgroup, char *ret, size_t cap)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A systemd scope for a process, where systemd manages the cgroups: folders made
- * behind its back would be taken away again.
+ * A systemd scope for a process of a login session, where systemd manages the cgroups: a
+ * session's folder is systemd's to change.
  */
 #ifndef DAEMON_SCOPE_H
 #define DAEMON_SCOPE_H
@@ -15,6 +15,14 @@
  * scope_available() - does systemd run this host?
  */
 bool scope_available(void);
+
+/**
+ * scope_suits() - is this the cgroup of a plain login session, or of a user's own manager?
+ *
+ * From anywhere else a process would leave limits that others have put around it: those of a
+ * service, a container, or a job of a batch system.
+ */
+bool scope_suits(const char *cgroup);
 
 /**
  * scope_keeps() - how much of a process' cgroup path is around the scope it would get

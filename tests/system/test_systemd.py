@@ -13,6 +13,7 @@ from conftest import COTENANT, COTENANTD, MIB, OUT_OF_MEMORY, ROOT, TENANT, cgro
 
 UNIT = ROOT / "build/packaging/cotenantd.service"
 FAKE = ROOT / "build/tests/system/fake-systemd"
+SLICE = "user-64123.slice"
 
 
 def test_the_unit_is_well_formed(tmp_path):
@@ -82,19 +83,25 @@ def booted_host(machine, tmp_path):
         for process in (space, fake):
             process.kill()
             process.wait()
-        (root / "system.slice").rmdir()
 
 
 @contextlib.contextmanager
 def session():
-    """A session of somebody in a slice of our own, as a login makes it: its path and its folder."""
-    slice = cgroup_root() / "cotenanttest.slice"
-    folder = slice / "session.scope"
+    """A session of somebody who is not there, as a login makes it: its path and its folder."""
+    with folders(f"/user.slice/{SLICE}", "session-1.scope") as found:
+        yield found
+
+
+@contextlib.contextmanager
+def folders(around, name):
+    """A cgroup of this name below another one, and what was missing of that: its path and its folder."""
+    folder = cgroup_root() / around[1:] / name
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True)
     try:
-        yield "/cotenanttest.slice/session.scope", folder
+        yield f"{around}/{name}", folder
     finally:
-        for path in (*folder.iterdir(), folder, slice):
+        for path in (*folder.iterdir(), *missing):
             if path.is_dir():
                 eventually(lambda: not (path / "cgroup.procs").read_text(), "a cgroup is empty")
                 path.rmdir()
@@ -111,13 +118,11 @@ def cgroup_of(tenant):
 
 
 def test_a_run_gets_a_scope_in_its_slice(booted_host):
-    for _ in range(2):  # the teachers of contexts had scopes as well
-        assert booted_host.systemd.readline().split()[1] == "system.slice"
     with session() as (_, folder):
         tenant = run_in(booted_host, folder, "t", "--memory.max", "512M")
         unit, slice, pid = booted_host.systemd.readline().split()
-        assert int(pid) == tenant.pid() and slice == "cotenanttest.slice" and unit.endswith(".scope")
-        assert cgroup_of(tenant) == f"/cotenanttest.slice/{unit}"
+        assert int(pid) == tenant.pid() and slice == SLICE and unit.endswith(".scope")
+        assert cgroup_of(tenant) == f"/user.slice/{SLICE}/{unit}"
         assert tenant.alloc(600 * MIB) == -OUT_OF_MEMORY
         tenant.end()
 
@@ -131,3 +136,13 @@ def test_a_run_does_not_leave_a_session_that_has_limits(booted_host):
         assert booted_host.book("around")["memory.current"] > 0
         tenant.end()
         booted_host.cotenant("release", "around")
+
+
+@pytest.mark.parametrize("around, name", [("/cotenanttest.slice/slurmstepd.scope/job_7", "step_0"),
+                                          ("/cotenanttest.slice", "box.service")])
+def test_a_run_does_not_leave_a_job_or_a_service(booted_host, around, name):
+    with folders(around, name) as (path, folder):
+        tenant = run_in(booted_host, folder, "inside", "--memory.max", "200M")
+        assert cgroup_of(tenant).startswith(f"{path}/")
+        assert tenant.alloc(300 * MIB) == -OUT_OF_MEMORY
+        tenant.end()
