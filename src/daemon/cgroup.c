@@ -97,6 +97,13 @@ int cgroup_of_pid(pid_t pid, char **ret)
 	return -ENODATA;
 }
 
+bool cgroup_is_inside(const char *path, const char *of)
+{
+	const char *rest = str_after(path, of);
+
+	return str_eq(of, "/") || (rest && (*rest == '\0' || *rest == '/'));
+}
+
 static int move_into(const char *dir, pid_t pid)
 {
 	_cleanup_free_ char *procs = str_format("%s/cgroup.procs", dir);

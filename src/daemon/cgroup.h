@@ -51,6 +51,11 @@ int cgroup_id(const char *path, uint64_t *ret);
 int cgroup_of_pid(pid_t pid, char **ret);
 
 /**
+ * cgroup_is_inside() - is a path the cgroup @of, or below it?
+ */
+bool cgroup_is_inside(const char *path, const char *of);
+
+/**
  * cgroup_enter() - make a cgroup below the one a process is in, and move it there
  * @name:	of the new folder
  * @ret_path:	the caller frees it

@@ -82,13 +82,10 @@ static bool scope_would_leave(struct daemon *d, const char *cgroup)
 {
 	size_t kept = scope_keeps(cgroup);
 	const struct tenant *t;
-	const char *rest;
 
 	for (t = d->tenants.first; t; t = t->next) {
-		if (t->spec.match.kind != SELECT_CGROUP || strlen(t->spec.match.name) <= kept)
-			continue;
-		rest = str_after(cgroup, t->spec.match.name);
-		if (rest && (*rest == '\0' || *rest == '/'))
+		if (t->spec.match.kind == SELECT_CGROUP && strlen(t->spec.match.name) > kept &&
+		    cgroup_is_inside(cgroup, t->spec.match.name))
 			return true;
 	}
 	return false;

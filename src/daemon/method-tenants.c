@@ -289,17 +289,14 @@ int method_tenants_set(struct daemon *d, const struct request *q, json_t **ret)
 static bool is_of(struct daemon *d, const struct tenant *t, pid_t pid)
 {
 	_cleanup_free_ char *cgroup = NULL;
-	const char *rest;
 	uid_t uid;
 
 	switch (t->spec.match.kind) {
 	case SELECT_PID:
 		return pid == t->spec.match.pid;
 	case SELECT_CGROUP:
-		if (cgroup_of_pid(pid, &cgroup) < 0)
-			return false;
-		rest = str_after(cgroup, t->spec.match.name);
-		return rest && (*rest == '\0' || *rest == '/' || rest == cgroup + 1);
+		return cgroup_of_pid(pid, &cgroup) == 0 &&
+		       cgroup_is_inside(cgroup, t->spec.match.name);
 	default:
 		return process_uid(pid, &uid) == 0 && t->uid == uid;
 	}

@@ -16,14 +16,6 @@
 
 /* --- whom --- */
 
-/* Is @path the cgroup @of or below it? */
-static bool is_inside(const char *path, const char *of)
-{
-	const char *rest = str_after(path, of);
-
-	return str_eq(of, "/") || (rest && (*rest == '\0' || *rest == '/'));
-}
-
 int target_set_cgroup(struct target *target, const char *path)
 {
 	_cleanup_free_ char *own = NULL;
@@ -36,7 +28,7 @@ int target_set_cgroup(struct target *target, const char *path)
 	r = cgroup_of_pid(getpid(), &own);
 	if (r < 0)
 		return r;
-	if (is_inside(own, path))
+	if (cgroup_is_inside(own, path))
 		return -EBUSY;
 	target->cgroup = strdup(path);
 	return target->cgroup ? 0 : -ENOMEM;
@@ -49,7 +41,7 @@ int target_add(struct target *target, pid_t pid, uint64_t start_time, const char
 
 	if (pid == getpid() || pid <= 1)
 		return -EBUSY;
-	if (target->cgroup && cgroup && is_inside(cgroup, target->cgroup))
+	if (target->cgroup && cgroup && cgroup_is_inside(cgroup, target->cgroup))
 		return 0;
 	p = reallocarray(target->processes, target->n_processes + 1, sizeof(*p));
 	if (!p)
@@ -272,7 +264,7 @@ static void signal_member(const char *cgroup, pid_t pid, int signal)
 	_cleanup_close_ int pidfd = syscall(SYS_pidfd_open, pid, 0);
 	_cleanup_free_ char *path = NULL;
 
-	if (pidfd >= 0 && cgroup_of_pid(pid, &path) == 0 && is_inside(path, cgroup))
+	if (pidfd >= 0 && cgroup_of_pid(pid, &path) == 0 && cgroup_is_inside(path, cgroup))
 		syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }
 
