@@ -59,6 +59,11 @@ static int tree_get(struct engine *engine, uint32_t pid, uint32_t *ret)
 	return bpf_map_lookup_elem(engine_map_fd(engine, "trees"), &pid, ret);
 }
 
+int engine_tree_of(struct engine *engine, pid_t pid, uint32_t *ret_tenant)
+{
+	return tree_get(engine, pid, ret_tenant) == 0 ? 0 : ENGINE_E_GONE;
+}
+
 /* A process whose parent belongs to the tree belongs to it; the programs see to those that come later. */
 static int tree_add_child(struct engine *engine, pid_t pid, void *userdata)
 {

@@ -153,6 +153,9 @@ enum engine_binding {
 int engine_bind(struct engine *engine, uint32_t tenant, enum engine_binding kind, uint64_t id);
 int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id);
 
+/** engine_tree_of() - the tenant whose tree a process is in; there is one. Return: 0 or ENGINE_E_GONE */
+int engine_tree_of(struct engine *engine, pid_t pid, uint32_t *ret_tenant);
+
 /* --- books --------------------------------------------------------------------------------------- */
 
 /** engine_book() - the ledger of a tenant on a device; tenant 0 is the whole device */

@@ -171,6 +171,22 @@ int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id)
 	return 0;
 }
 
+/* Of those that were started later nothing is known here. */
+int engine_tree_of(struct engine *engine, pid_t pid, uint32_t *ret_tenant)
+{
+	uint32_t i;
+
+	for (i = 1; i < LEDGER_TENANTS; i++) {
+		const struct fake_binding *b = &fake_engine.bindings[i];
+
+		if (!b->bound || b->kind != ENGINE_BIND_TREE || b->id != (uint64_t)pid)
+			continue;
+		*ret_tenant = i;
+		return 0;
+	}
+	return ENGINE_E_GONE;
+}
+
 int engine_book(const struct engine *engine, uint32_t tenant, unsigned device, struct ledger *ret)
 {
 	*ret = *book(tenant, device);
