@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/change.h"
 
+#include "daemon/cgroup.h"
+
 #include <errno.h>
 
 static int name_device(struct daemon *d, const struct request *q, const char *text,
@@ -183,6 +185,31 @@ int change_check_lowered(struct daemon *d, const struct request *q, const struct
 	return 0;
 }
 
+int change_check_depth(struct daemon *d, const struct request *q, const char *cgroup)
+{
+	if (tenants_around(&d->tenants, cgroup) < TENANTS_OF_CGROUPS)
+		return 0;
+	api_fail(q->error, API_E_CONFLICT,
+		 "%d tenants are around %.200s already, one in the other: no more can be kept to",
+		 TENANTS_OF_CGROUPS, cgroup);
+	return api_hint(q->error, "start it from outside of some of them, or release one");
+}
+
+/* What is inside a new tenant may have been as deep as can be before. */
+static void warn_pushed_out(struct daemon *d, json_t *warnings, const struct tenant *around)
+{
+	const struct tenant *t;
+
+	if (around->spec.match.kind != SELECT_CGROUP)
+		return;
+	for (t = d->tenants.first; t; t = t->next) {
+		if (t != around && t->spec.match.kind == SELECT_CGROUP && *t->problem &&
+		    cgroup_is_inside(t->spec.match.name, around->spec.match.name))
+			json_array_append_new(warnings, json_sprintf("%s, which is inside: %s",
+								     t->spec.name, t->problem));
+	}
+}
+
 /* Guarantees that add up to more than there is cannot all be kept. */
 static void warn_guarantees(struct daemon *d, json_t *warnings, unsigned device)
 {
@@ -226,6 +253,7 @@ json_t *change_warnings(struct daemon *d, const struct tenant *t)
 							     d->engine_reason));
 	if (*t->problem)
 		json_array_append_new(warnings, json_sprintf("%s: %s", t->spec.name, t->problem));
+	warn_pushed_out(d, warnings, t);
 	for (i = 0; i < daemon_n_devices(d); i++)
 		warn_guarantees(d, warnings, i);
 	return warnings;

@@ -34,6 +34,11 @@ int change_check_lowered(struct daemon *d, const struct request *q, const struct
 			 const struct limits *lowered);
 
 /**
+ * change_check_depth() - has a cgroup room for one more tenant inside all those around it?
+ */
+int change_check_depth(struct daemon *d, const struct request *q, const char *cgroup);
+
+/**
  * change_warnings() - what whoever sets limits should know: an array of sentences
  */
 json_t *change_warnings(struct daemon *d, const struct tenant *t);

@@ -141,12 +141,38 @@ static void note_freezer(struct daemon *d, pid_t pid, struct tenant_spec *spec)
 	assoc_process_done(&p);
 }
 
-/* Return: why there is no cgroup, or NULL if there is one. */
-static const char *choose_match(struct daemon *d, const struct request *q, pid_t pid,
-				struct tenant_spec *spec)
+/* Whatever is around the process now is around the cgroup that it gets. */
+static int check_nesting(struct daemon *d, const struct request *q, pid_t pid)
+{
+	_cleanup_free_ char *cgroup = NULL;
+
+	return cgroup_of_pid(pid, &cgroup) < 0 ? 0 : change_check_depth(d, q, cgroup);
+}
+
+/* A process is of one tree. Were it to change, the limits of the other would be left behind. */
+static int choose_tree(struct daemon *d, const struct request *q, pid_t pid,
+		       struct tenant_spec *spec, const char *no_cgroup)
+{
+	uint32_t other;
+
+	if (d->engine && engine_tree_of(d->engine, pid, &other) == 0)
+		return api_fail(q->error, API_E_CONFLICT,
+				"process %d gets no cgroup of its own (%s) and is part of another "
+				"tenant already: what holds there would no longer hold for it",
+				pid, no_cgroup);
+	spec->match = (struct selector){ .kind = SELECT_PID, .pid = pid };
+	process_start_time(pid, &spec->match.start_time);
+	return 0;
+}
+
+/* *ret_no_cgroup: why there is no cgroup, or NULL if there is one. */
+static int choose_match(struct daemon *d, const struct request *q, pid_t pid,
+			struct tenant_spec *spec, const char **ret_no_cgroup)
 {
 	char *path = NULL;
 	int r = -ENOENT;
+
+	*ret_no_cgroup = NULL;
 
 	/* A user could name a cgroup in which others are as well. */
 	if (q->peer.uid == 0 && api_arg_string(q->args, "container")) {
@@ -158,11 +184,10 @@ static const char *choose_match(struct daemon *d, const struct request *q, pid_t
 		r = enter_cgroup(d, pid, spec->name, &path);
 	if (r == 0) {
 		spec->match = (struct selector){ .kind = SELECT_CGROUP, .name = path };
-		return NULL;
+		return 0;
 	}
-	spec->match = (struct selector){ .kind = SELECT_PID, .pid = pid };
-	process_start_time(pid, &spec->match.start_time);
-	return strerrordesc_np(-r);
+	*ret_no_cgroup = strerrordesc_np(-r);
+	return choose_tree(d, q, pid, spec, *ret_no_cgroup);
 }
 
 static void undo_match(const struct tenant_spec *spec)
@@ -201,10 +226,11 @@ int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
 
 	if (check_process(q, pid) < 0 || check_room(d, q) < 0 ||
 	    choose_name(d, q, pid, spec.name) < 0 || change_limits(d, q, &spec.limits) < 0 ||
-	    change_check_nested(d, q, &spec.limits) < 0)
+	    change_check_nested(d, q, &spec.limits) < 0 || check_nesting(d, q, pid) < 0)
 		return -EINVAL;
 	tenants_meet(&d->tenants, q->peer.uid);
-	no_cgroup = choose_match(d, q, pid, &spec);
+	if (choose_match(d, q, pid, &spec, &no_cgroup) < 0)
+		return -EINVAL;
 	r = config_write_tenant(&d->tenants.runs, &spec, &error);
 	if (r == 0)
 		r = tenants_apply(&d->tenants);

@@ -117,8 +117,24 @@ static int parse_match(const struct request *q, struct selector *ret)
 	return 0;
 }
 
+/* There is one tenant of a tree: another would take the process out of the limits it has. */
+static int check_tree(struct daemon *d, const struct request *q, pid_t pid)
+{
+	const struct tenant *t;
+	uint32_t number;
+
+	if (!d->engine || engine_tree_of(d->engine, pid, &number) != 0)
+		return 0;
+	t = tenants_by_number(&d->tenants, number);
+	if (!t)
+		return 0;
+	api_fail(q->error, API_E_CONFLICT, "process %d is part of tenant '%s' already", pid,
+		 t->spec.name);
+	return api_hint(q->error, "change the limits of that one, or release it first");
+}
+
 /* A process is named for good only with its start time. */
-static int complete_pid(const struct request *q, struct tenant_spec *spec)
+static int complete_pid(struct daemon *d, const struct request *q, struct tenant_spec *spec)
 {
 	if (spec->match.kind != SELECT_PID)
 		return 0;
@@ -127,7 +143,7 @@ static int complete_pid(const struct request *q, struct tenant_spec *spec)
 				spec->match.pid);
 	process_start_time(spec->match.pid, &spec->match.start_time);
 	process_uid(spec->match.pid, &spec->owner);
-	return 0;
+	return check_tree(d, q, spec->match.pid);
 }
 
 static int new_name(struct daemon *d, const struct request *q, struct tenant_spec *spec)
@@ -169,13 +185,16 @@ static int make_tenant(struct daemon *d, const struct request *q, struct selecto
 	const struct tenant_spec *same;
 
 	memset(match, 0, sizeof(*match));
-	if (complete_pid(q, &spec) < 0 || new_name(d, q, &spec) < 0 ||
+	if (complete_pid(d, q, &spec) < 0 || new_name(d, q, &spec) < 0 ||
 	    change_limits(d, q, &spec.limits) < 0)
 		return -EINVAL;
 	same = config_find_match(config_for(d, &spec), &spec.match);
 	if (same)
 		return api_fail(q->error, API_E_CONFLICT, "that is tenant '%s' already",
 				same->name);
+	if (spec.match.kind == SELECT_CGROUP &&
+	    change_check_depth(d, q, spec.match.name) < 0)
+		return -EINVAL;
 	if (store(d, q, config_for(d, &spec), &spec) < 0)
 		return -EINVAL;
 	return reply_changed(d, q, spec.name, EVENT_TENANT_NEW, ret);

@@ -92,6 +92,17 @@ struct tenant *tenants_of_uid(const struct tenants *tenants, uid_t uid)
 	return NULL;
 }
 
+unsigned tenants_around(const struct tenants *tenants, const char *cgroup)
+{
+	const struct tenant *t;
+	unsigned n = 0;
+
+	for (t = tenants->first; t; t = t->next)
+		n += t->spec.match.kind == SELECT_CGROUP &&
+		     cgroup_is_inside(cgroup, t->spec.match.name);
+	return n;
+}
+
 bool tenant_is_visible(const struct tenant *tenant, uid_t uid)
 {
 	return uid == 0 || tenant->uid == uid;
@@ -235,7 +246,8 @@ static void set_outer_wall(struct tenants *tenants, const struct tenant *t, bool
 }
 
 /* What a tenant's processes are known by. On failure @t->problem says why. */
-static int find_binding(struct tenant *t, enum engine_binding *ret_kind, uint64_t *ret_id)
+static int find_binding(const struct tenants *tenants, struct tenant *t,
+			enum engine_binding *ret_kind, uint64_t *ret_id)
 {
 	const struct selector *match = &t->spec.match;
 
@@ -249,6 +261,12 @@ static int find_binding(struct tenant *t, enum engine_binding *ret_kind, uint64_
 		return -ENOENT;
 	case SELECT_CGROUP:
 		*ret_kind = ENGINE_BIND_CGROUP;
+		if (tenants_around(tenants, match->name) > TENANTS_OF_CGROUPS) {
+			snprintf(t->problem, sizeof(t->problem),
+				 "%d tenants of cgroups are around it, and it would be one too many",
+				 TENANTS_OF_CGROUPS);
+			return -ELOOP;
+		}
 		if (cgroup_id(match->name, ret_id) == 0)
 			return 0;
 		snprintf(t->problem, sizeof(t->problem), "there is no such cgroup at present");
@@ -280,7 +298,7 @@ static void bind_now(struct tenants *tenants, struct tenant *t)
 	uint64_t id;
 
 	t->problem[0] = '\0';
-	if (find_binding(t, &kind, &id) < 0) {
+	if (find_binding(tenants, t, &kind, &id) < 0) {
 		unbind(tenants, t);
 		return;
 	}

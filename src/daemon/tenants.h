@@ -115,6 +115,18 @@ struct tenant *tenants_by_number(const struct tenants *tenants, uint32_t number)
  */
 struct tenant *tenants_of_uid(const struct tenants *tenants, uid_t uid);
 
+/*
+ * A process is charged to so many tenants at most, the nearest first: that of its tree, those of
+ * cgroups around it, and its user's. This is what is left for the cgroups, so that nothing that nests
+ * in a user's limit can push it out.
+ */
+#define TENANTS_OF_CGROUPS (LEDGER_DEPTH - 2)
+
+/**
+ * tenants_around() - how many tenants are this cgroup, or one around it
+ */
+unsigned tenants_around(const struct tenants *tenants, const char *cgroup);
+
 /**
  * tenant_is_visible() - may this user see it?
  */

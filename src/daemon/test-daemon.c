@@ -261,6 +261,78 @@ static void test_runs(struct daemon *d)
 	check(!tenants_find(&d->tenants, args), "run: goes with its last process");
 }
 
+static bool has_problem(struct daemon *d, const char *name, const char *word)
+{
+	const struct tenant *t = tenants_find(&d->tenants, name);
+
+	return t && strstr(t->problem, word);
+}
+
+/* The engine keeps to eight tenants of a process, the nearest: its user's must be among them. */
+static void test_nesting(struct daemon *d)
+{
+	static const char path[] = "/0/1/2/3/4/5/6/7";
+	unsigned i, n_taken = 0;
+
+	for (i = 1; i < sizeof(path) / 2; i++) {
+		_cleanup_free_ char *args = str_format(
+			"{'match': 'cgroup:%.*s', 'tenant': 'n%u'}", 2 * (i + 1), path, i);
+
+		if (n_taken == i - 1 && ask(d, method_tenants_set, 0, args))
+			n_taken++;
+		else if (i == n_taken + 1)
+			check(error.status == 409 && strstr(error.message, "one in the other"),
+			      "nesting: one too many is refused");
+	}
+	check(n_taken == TENANTS_OF_CGROUPS && n_taken + 2 == LEDGER_DEPTH,
+	      "nesting: there is room left for a tree's tenant and a user's");
+	check(ask(d, method_tenants_set, 0, "{'match': 'cgroup:/0/beside'}"),
+	      "nesting: what is beside counts nothing");
+	check(ask(d, method_tenants_set, 0, "{'match': 'cgroup:/0', 'tenant': 'n0'}") &&
+		      has_problem(d, "n6", "one too many") && !has_problem(d, "n5", "one too many"),
+	      "nesting: a new one around all leaves out the innermost, and says so");
+	check(ask(d, method_tenants_release, 0, "{'tenant': 'n3'}") &&
+		      !has_problem(d, "n6", "one too many"),
+	      "nesting: with one less it is in again");
+	for (i = 0; i <= n_taken; i++) {
+		_cleanup_free_ char *args = str_format("{'tenant': 'n%u'}", i);
+
+		ask(d, method_tenants_release, 0, args);
+	}
+	ask(d, method_tenants_release, 0, "{'tenant': 'beside'}");
+}
+
+/* Where a command gets no cgroup it would have to leave the tree, and root's limits with it. */
+static void test_trees(struct daemon *d)
+{
+	_cleanup_free_ char *args = NULL, *run = NULL;
+	pid_t child = fork();
+	bool began;
+
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	args = str_format("{'match': 'pid:%d', 'tenant': 'tree'}", child);
+	check(ask(d, method_tenants_set, 0, args) && is_bound(d, "tree", ENGINE_BIND_TREE, child),
+	      "trees: a process and what it starts");
+	free(args);
+	args = str_format("{'match': 'pid:%d', 'tenant': 'other'}", child);
+	check(refused(d, method_tenants_set, 0, args, 409, "part of tenant 'tree'"),
+	      "trees: no second tenant of the same");
+	run = str_format("{'pid': %d, 'tenant': 'run'}", child);
+	began = ask(d, method_run_begin, getuid(), run);
+	check((began && tenants_find(&d->tenants, "run")->spec.match.kind == SELECT_CGROUP) ||
+		      (!began && error.status == 409),
+	      "trees: a run in one gets a cgroup or is refused");
+	check(is_bound(d, "tree", ENGINE_BIND_TREE, child), "trees: and the tree keeps it");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	tenants_collect(&d->tenants);
+	check(!tenants_find(&d->tenants, "tree") && !tenants_find(&d->tenants, "run"),
+	      "trees: all go with the process");
+}
+
 /* A keeper would hold it open as root, and read it again and again if it is always readable. */
 static void test_gate_of_other_files(struct daemon *d)
 {
@@ -324,6 +396,8 @@ int main(int argc, char **argv)
 	test_templates(&d);
 	test_files(&d);
 	test_runs(&d);
+	test_nesting(&d);
+	test_trees(&d);
 	test_gate_of_other_files(&d);
 	test_restart(&d, argv[1]);
 	daemon_stop(&d);

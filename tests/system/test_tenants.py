@@ -6,7 +6,8 @@ import shutil
 import signal
 import time
 
-from conftest import ALICE, BOB, GIB, MIB, OUT_OF_MEMORY, TENANT, eventually
+import pytest
+from conftest import ALICE, BOB, COTENANT, GIB, MIB, OUT_OF_MEMORY, TENANT, eventually
 
 
 def test_refused_at_its_quota_while_a_neighbour_goes_on(host):
@@ -186,6 +187,22 @@ def test_nested_limits_the_tightest_decides(host):
     assert other.alloc(256 * MIB) == -OUT_OF_MEMORY and other.alloc(100 * MIB) > 0
     user, both = host.book(str(ALICE)), [host.book("inner"), host.book("other")]
     assert user["memory.allocated"] == sum(b["memory.allocated"] for b in both)
+
+
+@pytest.mark.usefixtures("cgroup")
+def test_nesting_is_no_way_out(host):
+    """Each process is charged to eight tenants at most, and its user's must be one of them."""
+    deepest = 6
+    host.cotenant("set", "--user", ALICE, "memory.max=1G")
+    runs = deepest * [COTENANT, "run", "--"]
+    assert "one in the other" in host.refused("run", "--", *runs, "true", user=ALICE)
+    tenant = host.add(["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}", "--clear-groups", *runs, TENANT]).started()
+    assert tenant.info()[1] == GIB
+    assert tenant.alloc(512 * MIB) > 0
+    assert tenant.alloc(512 * MIB) == -OUT_OF_MEMORY
+    assert len([t for t in host.json("list")["tenants"] if t["origin"] == "run"]) == deepest
+    assert host.book(str(ALICE))["memory.allocated"] == 512 * MIB
+    assert tenant.end() == 0
 
 
 def test_a_cgroup_of_ones_own_is_no_way_out(host, cgroup):
