@@ -10,8 +10,10 @@
 #include "daemon/process.h"
 #include "gate/gate.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -178,7 +180,35 @@ static int on_reports(sd_event_source *s, int fd, uint32_t revents, void *userda
 /* --- keepers -------------------------------------------------------------------------------------
  */
 
-/* Twice forked, so that it is nobody's child whom a restarted daemon would have to know. */
+#define KEEPER_NAME "cotenant-gate"
+
+/*
+ * Is somebody keeping this very listener? Keepers are nobody's children, and those of an earlier daemon
+ * are not known to this one: the kernel is asked of each whether its listener is the same file.
+ */
+static bool is_kept(int listener)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/proc");
+	char name[PROCESS_NAME_SIZE];
+	struct dirent *entry;
+	bool kept = false;
+
+	while (dir && !kept && (entry = readdir(dir))) {
+		pid_t pid = strtol(entry->d_name, NULL, 10);
+
+		if (pid <= 0)
+			continue;
+		process_name(pid, name);
+		kept = str_eq(name, KEEPER_NAME) &&
+		       syscall(SYS_kcmp, getpid(), pid, KCMP_FILE, listener, STDIN_FILENO) == 0;
+	}
+	return kept;
+}
+
+/*
+ * Twice forked, so that it is nobody's child whom a restarted daemon would have to know. It has its
+ * name and the listener from its parent: is_kept() finds it from now on.
+ */
 static int keeper_start(const struct gate *gate, int listener, dev_t device)
 {
 	sigset_t none;
@@ -188,15 +218,15 @@ static int keeper_start(const struct gate *gate, int listener, dev_t device)
 		return -errno;
 	if (pid > 0)
 		return waitpid(pid, NULL, 0) < 0 ? -errno : 0;
-	if (fork() != 0)
-		_exit(0);
-	setsid();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_NAME, "cotenant-gate");
+	prctl(PR_SET_NAME, KEEPER_NAME);
 	dup2(listener, STDIN_FILENO);
 	syscall(SYS_close_range, 1, ~0U, 0);
+	if (fork() != 0)
+		_exit(0);
+	setsid();
 	gate_keep(STDIN_FILENO, device, gate->path);
 	_exit(0);
 }
@@ -225,6 +255,10 @@ static int take_listener(const struct request *q, pid_t pid, int *ret)
 	if (!gate_is_listener(fd) || !has_filter(pid))
 		return api_fail(q->error, API_E_BAD_REQUEST,
 				"that is no listener of a seccomp filter of process %d", pid);
+	/* One keeper each: or a user could start as many as he likes, all of them root's. */
+	if (is_kept(fd))
+		return api_fail(q->error, API_E_CONFLICT,
+				"the gate of process %d is kept already", pid);
 	*ret = TAKE_FD(fd);
 	return 0;
 }

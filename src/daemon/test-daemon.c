@@ -9,11 +9,14 @@
 #include "daemon/daemon.h"
 #include "daemon/fake-engine.h"
 #include "daemon/gate.h"
+#include "gate/gate.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define GIB    (1ULL << 30)
@@ -336,11 +339,10 @@ static void test_trees(struct daemon *d)
 /* A keeper would hold it open as root, and read it again and again if it is always readable. */
 static void test_gate_of_other_files(struct daemon *d)
 {
-	_cleanup_free_ char *state = str_format("%s/state", dir);
 	static const char *const names[] = { "/dev/zero", "/proc/self/exe", "a pipe" };
 	int pipe_ends[2];
 
-	if (sd_event_new(&d->loop) < 0 || gate_open(d, state) < 0 || pipe(pipe_ends) < 0)
+	if (pipe(pipe_ends) < 0)
 		exit(1);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		_cleanup_close_ int file = *names[i] == '/' ? open(names[i], O_RDONLY | O_CLOEXEC)
@@ -353,6 +355,47 @@ static void test_gate_of_other_files(struct daemon *d)
 	}
 	close(pipe_ends[0]);
 	close(pipe_ends[1]);
+}
+
+/* The child tells the number that its listener has, and waits. The keeper ends with it. */
+static void test_gate_of_a_filter(struct daemon *d)
+{
+	_cleanup_free_ char *args = NULL;
+	int told[2], listener;
+	pid_t child;
+
+	if (pipe(told) < 0 || (child = fork()) < 0)
+		exit(1);
+	if (child == 0) {
+		listener = gate_filter();
+		if (write(told[1], &listener, sizeof(listener)) == sizeof(listener))
+			pause();
+		_exit(0);
+	}
+	if (read(told[0], &listener, sizeof(listener)) != sizeof(listener))
+		exit(1);
+	args = str_format("{'pid': %d, 'fd': %d}", child, listener);
+	if (listener < 0)
+		printf("no filter to be had here: %s\n", strerror(-listener));
+	else
+		check(ask(d, method_run_gate, getuid(), args), "gate: a filter's listener is kept");
+	if (listener >= 0 && syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, 0, 0) == 0)
+		check(refused(d, method_run_gate, getuid(), args, 409, "kept already"),
+		      "gate: and once is enough");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(told[0]);
+	close(told[1]);
+}
+
+static void test_gate(struct daemon *d)
+{
+	_cleanup_free_ char *state = str_format("%s/state", dir);
+
+	if (sd_event_new(&d->loop) < 0 || gate_open(d, state) < 0)
+		exit(1);
+	test_gate_of_other_files(d);
+	test_gate_of_a_filter(d);
 	gate_close(d);
 	d->loop = sd_event_unref(d->loop);
 }
@@ -398,7 +441,7 @@ int main(int argc, char **argv)
 	test_runs(&d);
 	test_nesting(&d);
 	test_trees(&d);
-	test_gate_of_other_files(&d);
+	test_gate(&d);
 	test_restart(&d, argv[1]);
 	daemon_stop(&d);
 	remove_tree();
