@@ -209,11 +209,29 @@ int cgroup_each_pid(const char *path, cgroup_pid_fn fn, void *userdata)
 	return r < 0 ? r : each_pid_below(dir, fn, userdata);
 }
 
+/* With those that were made inside it: where a nest of commands ends at once, the outer may be first. */
+static void remove_nest(const char *dir)
+{
+	_cleanup_closedir_ DIR *d = opendir(dir);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d))) {
+		_cleanup_free_ char *below = NULL;
+
+		if (entry->d_type != DT_DIR || !str_after(entry->d_name, CGROUP_PREFIX))
+			continue;
+		below = str_format("%s/%s", dir, entry->d_name);
+		if (below)
+			remove_nest(below);
+	}
+	rmdir(dir);
+}
+
 void cgroup_remove(const char *path)
 {
 	const char *name = strrchr(path, '/');
 	_cleanup_free_ char *dir = NULL;
 
 	if (name && str_after(name, "/" CGROUP_PREFIX) && cgroup_dir(path, &dir) == 0)
-		rmdir(dir);
+		remove_nest(dir);
 }

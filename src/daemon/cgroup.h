@@ -85,7 +85,7 @@ typedef void (*cgroup_pid_fn)(pid_t pid, void *userdata);
 int cgroup_each_pid(const char *path, cgroup_pid_fn fn, void *userdata);
 
 /**
- * cgroup_remove() - take an empty cgroup away that was made for a tenant
+ * cgroup_remove() - take an empty cgroup away that was made for a tenant, and such inside it
  *
  * One that is in use stays, and so does one of a container's runtime.
  */

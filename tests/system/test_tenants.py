@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs on the software GPU as tenants: limits hold, whoever does what."""
+import contextlib
 import os
 import re
 import shutil
@@ -203,6 +204,17 @@ def test_nesting_is_no_way_out(host):
     assert len([t for t in host.json("list")["tenants"] if t["origin"] == "run"]) == deepest
     assert host.book(str(ALICE))["memory.allocated"] == 512 * MIB
     assert tenant.end() == 0
+
+
+def test_a_nest_that_is_killed_leaves_no_cgroup(host, cgroup):
+    _, folder = cgroup
+    host.add(["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec "$@"', folder,
+              *3 * [COTENANT, "run", "--"], TENANT]).started()
+    for procs in list(folder.rglob("cgroup.procs")):
+        for pid in procs.read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+    eventually(lambda: not [path for path in folder.iterdir() if path.is_dir()], "no cgroup is left")
 
 
 def test_a_cgroup_of_ones_own_is_no_way_out(host, cgroup):
