@@ -2,6 +2,7 @@
 #include "daemon/change.h"
 
 #include "daemon/cgroup.h"
+#include "daemon/process.h"
 
 #include <errno.h>
 
@@ -210,6 +211,24 @@ static void warn_pushed_out(struct daemon *d, json_t *warnings, const struct ten
 	}
 }
 
+/* A process is of one tree: what was a tenant before stays one, and is not charged to the new one. */
+static void warn_left_out(struct daemon *d, json_t *warnings, const struct tenant *above)
+{
+	const struct tenant *t;
+
+	if (above->spec.match.kind != SELECT_PID)
+		return;
+	for (t = d->tenants.first; t; t = t->next) {
+		if (t->spec.match.kind == SELECT_PID &&
+		    process_is_below(t->spec.match.pid, above->spec.match.pid))
+			json_array_append_new(
+				warnings,
+				json_sprintf("%s, which process %d has started, is not charged to %s",
+					     t->spec.name, above->spec.match.pid,
+					     above->spec.name));
+	}
+}
+
 /* Guarantees that add up to more than there is cannot all be kept. */
 static void warn_guarantees(struct daemon *d, json_t *warnings, unsigned device)
 {
@@ -254,6 +273,7 @@ json_t *change_warnings(struct daemon *d, const struct tenant *t)
 	if (*t->problem)
 		json_array_append_new(warnings, json_sprintf("%s: %s", t->spec.name, t->problem));
 	warn_pushed_out(d, warnings, t);
+	warn_left_out(d, warnings, t);
 	for (i = 0; i < daemon_n_devices(d); i++)
 		warn_guarantees(d, warnings, i);
 	return warnings;

@@ -25,7 +25,8 @@ static int read_proc(pid_t pid, const char *file, char **ret)
 	return r == -ENOENT ? -ESRCH : r;
 }
 
-int process_uid(pid_t pid, uid_t *ret)
+/* The first number of a line of its status. */
+static int read_status(pid_t pid, const char *key, unsigned long *ret)
 {
 	_cleanup_free_ char *status = NULL;
 	const char *line;
@@ -34,11 +35,33 @@ int process_uid(pid_t pid, uid_t *ret)
 	r = read_proc(pid, "status", &status);
 	if (r < 0)
 		return r;
-	line = strstr(status, "\nUid:");
+	line = strstr(status, key);
 	if (!line)
 		return -ESRCH;
-	*ret = strtoul(line + strlen("\nUid:"), NULL, 10);
+	*ret = strtoul(line + strlen(key), NULL, 10);
 	return 0;
+}
+
+int process_uid(pid_t pid, uid_t *ret)
+{
+	unsigned long uid;
+	int r;
+
+	r = read_status(pid, "\nUid:", &uid);
+	if (r == 0)
+		*ret = uid;
+	return r;
+}
+
+bool process_is_below(pid_t pid, pid_t above)
+{
+	unsigned long parent = pid;
+
+	while (parent > 0 && read_status(parent, "\nPPid:", &parent) == 0) {
+		if (parent == (unsigned long)above)
+			return true;
+	}
+	return false;
 }
 
 int process_start_time(pid_t pid, uint64_t *ret)

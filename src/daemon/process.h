@@ -20,6 +20,13 @@
 int process_uid(pid_t pid, uid_t *ret);
 
 /**
+ * process_is_below() - was it started by that process, or by one that is below it?
+ *
+ * Of those whose parent has ended this is not known.
+ */
+bool process_is_below(pid_t pid, pid_t above);
+
+/**
  * process_start_time() - field 22 of its stat: with the number, it names a process for good
  *
  * Return: 0, or -ESRCH.

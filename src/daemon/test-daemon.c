@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/fd.h"
+#include "daemon/change.h"
 #include "daemon/daemon.h"
 #include "daemon/fake-engine.h"
 #include "daemon/gate.h"
@@ -271,6 +272,17 @@ static bool has_problem(struct daemon *d, const char *name, const char *word)
 	return t && strstr(t->problem, word);
 }
 
+static bool warns(struct daemon *d, const char *name, const char *word)
+{
+	json_t *warnings = change_warnings(d, tenants_find(&d->tenants, name));
+	bool found = false;
+
+	for (size_t i = 0; i < json_array_size(warnings); i++)
+		found |= !!strstr(json_string_value(json_array_get(warnings, i)), word);
+	json_decref(warnings);
+	return found;
+}
+
 /* The engine keeps to eight tenants of a process, the nearest: its user's must be among them. */
 static void test_nesting(struct daemon *d)
 {
@@ -292,6 +304,7 @@ static void test_nesting(struct daemon *d)
 	check(ask(d, method_tenants_set, 0, "{'match': 'cgroup:/0/beside'}"),
 	      "nesting: what is beside counts nothing");
 	check(ask(d, method_tenants_set, 0, "{'match': 'cgroup:/0', 'tenant': 'n0'}") &&
+		      warns(d, "n0", "n6, which is inside: 6 tenants") &&
 		      has_problem(d, "n6", "one too many") && !has_problem(d, "n5", "one too many"),
 	      "nesting: a new one around all leaves out the innermost, and says so");
 	check(ask(d, method_tenants_release, 0, "{'tenant': 'n3'}") &&
@@ -334,6 +347,28 @@ static void test_trees(struct daemon *d)
 	tenants_collect(&d->tenants);
 	check(!tenants_find(&d->tenants, "tree") && !tenants_find(&d->tenants, "run"),
 	      "trees: all go with the process");
+}
+
+static void test_trees_in_trees(struct daemon *d)
+{
+	_cleanup_free_ char *args = NULL;
+	pid_t child = fork();
+
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	args = str_format("{'match': 'pid:%d', 'tenant': 'below'}", child);
+	ask(d, method_tenants_set, 0, args);
+	free(args);
+	args = str_format("{'match': 'pid:%d', 'tenant': 'above'}", (int)getpid());
+	check(ask(d, method_tenants_set, 0, args) && warns(d, "above", "below, which process") &&
+		      !warns(d, "below", "which process"),
+	      "trees: it is said who is not charged to a new one around");
+	ask(d, method_tenants_release, 0, "{'tenant': 'above'}");
+	ask(d, method_tenants_release, 0, "{'tenant': 'below'}");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
 }
 
 /* A keeper would hold it open as root, and read it again and again if it is always readable. */
@@ -441,6 +476,7 @@ int main(int argc, char **argv)
 	test_runs(&d);
 	test_nesting(&d);
 	test_trees(&d);
+	test_trees_in_trees(&d);
 	test_gate(&d);
 	test_restart(&d, argv[1]);
 	daemon_stop(&d);
