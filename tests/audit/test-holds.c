@@ -54,16 +54,19 @@ static int n_held(struct bench *b)
 	return n;
 }
 
+/* Ten seconds at most: in an emulated machine a release may take one. */
+enum { PATIENCE = 5000 };
+
 static bool wait_until_held(struct bench *b, int n)
 {
-	for (int i = 0; i < 500 && n_held(b) != n; i++)
+	for (int i = 0; i < PATIENCE && n_held(b) != n; i++)
 		bench_pump(b, 2);
 	return n_held(b) == n;
 }
 
 static bool wait_until(struct bench *b, volatile int *what)
 {
-	for (int i = 0; i < 500 && !*what; i++)
+	for (int i = 0; i < PATIENCE && !*what; i++)
 		bench_pump(b, 2);
 	return *what;
 }
