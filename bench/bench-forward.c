@@ -29,8 +29,8 @@ static CUresult (*to_device)(CUdeviceptr, const void *, size_t);
 static CUresult (*to_host)(void *, CUdeviceptr, size_t);
 static CUresult (*load)(CUmodule *, const void *);
 static CUresult (*get_function)(CUfunction *, CUmodule, const char *);
-static CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-			  CUstream, void **, void **);
+static CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+			  unsigned, CUstream, void **, void **);
 static CUresult (*synchronize)(void);
 
 static const struct {

@@ -30,8 +30,8 @@
 #include "softgpu/cuda/handle.h"
 #include "softgpu/state/config.h"
 
-#define CALL(name, ...)                    \
-	CUresult impl_##name(__VA_ARGS__); \
+#define CALL(name, ...)                                                                            \
+	CUresult impl_##name(__VA_ARGS__);                                                         \
 	CUresult impl_##name(__VA_ARGS__)
 
 /**
@@ -42,16 +42,16 @@
  *
  * Return: what driver_check() says; @missing if @object is NULL; else CUDA_SUCCESS.
  */
-#define FIND(object, missing, ret)                                      \
-	({                                                              \
-		CUresult find_r = driver_check();                       \
-		void *found = find_r == CUDA_SUCCESS ? (object) : NULL; \
-                                                                        \
-		if (found)                                              \
-			*(ret) = found;                                 \
-		else if (find_r == CUDA_SUCCESS)                        \
-			find_r = (missing);                             \
-		find_r;                                                 \
+#define FIND(object, missing, ret)                                                                 \
+	({                                                                                         \
+		CUresult find_r = driver_check();                                                  \
+		void *found = find_r == CUDA_SUCCESS ? (object) : NULL;                            \
+                                                                                                   \
+		if (found)                                                                         \
+			*(ret) = found;                                                            \
+		else if (find_r == CUDA_SUCCESS)                                                   \
+			find_r = (missing);                                                        \
+		find_r;                                                                            \
 	})
 
 /**
@@ -63,15 +63,15 @@
  * Return: the error of @find; CUDA_ERROR_INVALID_VALUE where @to is NULL; else CUDA_SUCCESS, and
  * @value is stored. In this order, as the driver looks at handles first.
  */
-#define TELL(find, to, value)                              \
-	({                                                 \
-		CUresult tell_r = (find);                  \
-                                                           \
-		if (tell_r == CUDA_SUCCESS && !(to))       \
-			tell_r = CUDA_ERROR_INVALID_VALUE; \
-		if (tell_r == CUDA_SUCCESS)                \
-			*(to) = (value);                   \
-		tell_r;                                    \
+#define TELL(find, to, value)                                                                      \
+	({                                                                                         \
+		CUresult tell_r = (find);                                                          \
+                                                                                                   \
+		if (tell_r == CUDA_SUCCESS && !(to))                                               \
+			tell_r = CUDA_ERROR_INVALID_VALUE;                                         \
+		if (tell_r == CUDA_SUCCESS)                                                        \
+			*(to) = (value);                                                           \
+		tell_r;                                                                            \
 	})
 
 struct engine_client;
@@ -192,9 +192,9 @@ struct context_part {
  * CONTEXT_PART(streams, .order = 50, .begin = ..., .end = ...);
  * enters a part in the list that context.c walks, which the linker collects.
  */
-#define CONTEXT_PART(name, ...)                                                 \
-	static const struct context_part context_part_##name = { __VA_ARGS__ }; \
-	static const struct context_part *const context_part_entry_##name       \
+#define CONTEXT_PART(name, ...)                                                                    \
+	static const struct context_part context_part_##name = { __VA_ARGS__ };                    \
+	static const struct context_part *const context_part_entry_##name                          \
 		__attribute__((used, section("context_parts"))) = &context_part_##name
 
 /* The handle of the thread's current context, NULL if there is none. */

@@ -26,7 +26,7 @@ static const struct entry {
 	unsigned char drivers;
 	const char *address;
 } entries[] = {
-#define ENTRY(name, base, version, stream, drivers) \
+#define ENTRY(name, base, version, stream, drivers)                                                \
 	{ #base, version, STREAM_##stream, DRIVERS_##drivers, stub_##name },
 #include "procaddr.inc"
 #undef ENTRY

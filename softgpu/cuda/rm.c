@@ -50,7 +50,9 @@ static void file_open(void)
 /* It is refused by any file that is not NVIDIA's. */
 static void file_tell(struct rm_alloc *alloc)
 {
-	struct rm_xfer xfer = { .command = RM_ALLOC, .size = sizeof(*alloc), .pointer = (uintptr_t)alloc };
+	struct rm_xfer xfer = { .command = RM_ALLOC,
+				.size = sizeof(*alloc),
+				.pointer = (uintptr_t)alloc };
 
 	if (wrapped)
 		ioctl(file, RM_XFER, &xfer);

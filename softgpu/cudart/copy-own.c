@@ -8,12 +8,12 @@
 #define ARGUMENTS(...) __VA_ARGS__
 
 /* @async takes the same arguments and a stream after them; the rest are the parameters. */
-#define OWN_STREAM(name, async, args, ...)                                                \
-	cudaError_t impl_##async(__VA_ARGS__, CUstream stream);                           \
-	RUNTIME_CALL(name, __VA_ARGS__)                                                   \
-	{                                                                                 \
-		return impl_##async(ARGUMENTS args, CU_STREAM_PER_THREAD)                 \
-			       ?: told(driver.cuStreamSynchronize(CU_STREAM_PER_THREAD)); \
+#define OWN_STREAM(name, async, args, ...)                                                         \
+	cudaError_t impl_##async(__VA_ARGS__, CUstream stream);                                    \
+	RUNTIME_CALL(name, __VA_ARGS__)                                                            \
+	{                                                                                          \
+		return impl_##async(ARGUMENTS args, CU_STREAM_PER_THREAD)                          \
+			       ?: told(driver.cuStreamSynchronize(CU_STREAM_PER_THREAD));          \
 	}
 
 OWN_STREAM(cudaMemcpy_ptds, cudaMemcpyAsync, (dst, src, size_bytes, kind), void *dst,

@@ -353,7 +353,7 @@ PASSED_ON(cudaGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetPara
 		  (CUgraphNode * node, CUgraph graph, nodes after, size_t n_after, CUevent event), \
 		  (node, graph, after, n_after, event))                                            \
 	PASSED_ON(cudaGraphEvent##kind##NodeGetEvent, cuGraphEvent##kind##NodeGetEvent,            \
-		  (CUgraphNode node, CUevent *event), (node, event))                               \
+		  (CUgraphNode node, CUevent * event), (node, event))                              \
 	PASSED_ON(cudaGraphEvent##kind##NodeSetEvent, cuGraphEvent##kind##NodeSetEvent,            \
 		  (CUgraphNode node, CUevent event), (node, event))                                \
 	PASSED_ON(cudaGraphExecEvent##kind##NodeSetEvent, cuGraphExecEvent##kind##NodeSetEvent,    \

@@ -33,13 +33,13 @@ EXPANDED_CALL(PROPERTIES_CALL, struct PROPERTIES *p, int device)
 	driver.cuDeviceGetLuid(p->luid, &p->luidDeviceNodeMask, device);
 	driver.cuDeviceTotalMem(&p->totalGlobalMem, device);
 #define FIELD(versions, type, name)
-#define VALUE(versions, type, name, attribute) \
+#define VALUE(versions, type, name, attribute)                                                     \
 	versions(p->name = (type)attribute_of(CU_DEVICE_ATTRIBUTE_##attribute, device);)
-#define PAIR(versions, name, a, b)                                           \
-	versions(p->name[0] = attribute_of(CU_DEVICE_ATTRIBUTE_##a, device); \
+#define PAIR(versions, name, a, b)                                                                 \
+	versions(p->name[0] = attribute_of(CU_DEVICE_ATTRIBUTE_##a, device);                       \
 		 p->name[1] = attribute_of(CU_DEVICE_ATTRIBUTE_##b, device);)
-#define TRIPLE(versions, name, a, b, c) \
-	PAIR(versions, name, a, b)      \
+#define TRIPLE(versions, name, a, b, c)                                                            \
+	PAIR(versions, name, a, b)                                                                 \
 	versions(p->name[2] = attribute_of(CU_DEVICE_ATTRIBUTE_##c, device);)
 #include "softgpu/cudart/properties.def"
 #undef FIELD

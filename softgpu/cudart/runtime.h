@@ -24,8 +24,8 @@
 #include "src/cuda/cuda_abi.h"
 #include "softgpu/cudart/types.h"
 
-#define RUNTIME_CALL(name, ...)               \
-	cudaError_t impl_##name(__VA_ARGS__); \
+#define RUNTIME_CALL(name, ...)                                                                    \
+	cudaError_t impl_##name(__VA_ARGS__);                                                      \
 	cudaError_t impl_##name(__VA_ARGS__)
 
 /*
@@ -33,27 +33,27 @@
  * @params has a parameter named stream, @args passes all of them on.
  */
 #define STREAM_CALL(name, params, args) TWIN_CALL(name, name##_ptsz, params, args)
-#define TWIN_CALL(name, twin, params, args)        \
-	static cudaError_t run_##name params;      \
-	cudaError_t impl_##name params;            \
-	cudaError_t impl_##twin params;            \
-	cudaError_t impl_##name params             \
-	{                                          \
-		return run_##name args;            \
-	}                                          \
-	cudaError_t impl_##twin params             \
-	{                                          \
-		stream = stream_of_thread(stream); \
-		return run_##name args;            \
-	}                                          \
+#define TWIN_CALL(name, twin, params, args)                                                        \
+	static cudaError_t run_##name params;                                                      \
+	cudaError_t impl_##name params;                                                            \
+	cudaError_t impl_##twin params;                                                            \
+	cudaError_t impl_##name params                                                             \
+	{                                                                                          \
+		return run_##name args;                                                            \
+	}                                                                                          \
+	cudaError_t impl_##twin params                                                             \
+	{                                                                                          \
+		stream = stream_of_thread(stream);                                                 \
+		return run_##name args;                                                            \
+	}                                                                                          \
 	static cudaError_t run_##name params
 
 /* A call that is one of the driver's in the thread's context. */
-#define PASSED_ON(name, driver_name, params, args)                    \
-	cudaError_t impl_##name params;                               \
-	cudaError_t impl_##name params                                \
-	{                                                             \
-		return in_context() ?: told(driver.driver_name args); \
+#define PASSED_ON(name, driver_name, params, args)                                                 \
+	cudaError_t impl_##name params;                                                            \
+	cudaError_t impl_##name params                                                             \
+	{                                                                                          \
+		return in_context() ?: told(driver.driver_name args);                              \
 	}
 
 /* The driver's per-thread stream where a caller compiled for it says NULL. */

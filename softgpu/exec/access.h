@@ -112,15 +112,16 @@ static inline void access_global(struct warp *w, const u64 *a, u64 start, u64 sp
 static inline void access_window(struct warp *w, const struct insn *in, const u64 *a, u32 mask,
 				 u64 size, bool write, struct access *ret)
 {
-	u64 window = in->space == PTX_SPACE_SHARED ? SHARED_WINDOW :
-		     in->space == PTX_SPACE_LOCAL  ? LOCAL_WINDOW :
-						     PARAM_WINDOW;
+	u64 window = in->space == PTX_SPACE_SHARED  ? SHARED_WINDOW
+		     : in->space == PTX_SPACE_LOCAL ? LOCAL_WINDOW
+						    : PARAM_WINDOW;
 
 	if (in->space != PTX_SPACE_SHARED)
 		ret->shape = ACCESS_SCATTERED;
 	/* A pointer that went through cvta and back may still carry its window. */
 	FOR_LANES(l, mask)
-		ret->p[l] = access_lane(w, a[l] < WINDOW_BYTES ? window + a[l] : a[l], l, size, write);
+		ret->p[l] =
+			access_lane(w, a[l] < WINDOW_BYTES ? window + a[l] : a[l], l, size, write);
 	ret->base = ret->p[__builtin_ctz(mask)];
 }
 

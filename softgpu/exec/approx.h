@@ -17,8 +17,10 @@ static inline f32 approx_ex2(f32 x)
 	f64 v = x > 160 ? 160 : x > -160 ? (f64)x : -160;
 	s64 whole = (s64)(v < 0 ? v - 0.5 : v + 0.5);
 	f64 t = (v - (f64)whole) * 0.693147180559945309;
-	f64 p = 1 + t * (1 + t * (1.0 / 2 + t * (1.0 / 6 + t * (1.0 / 24 + t * (1.0 / 120 +
-		    t * (1.0 / 720 + t * (1.0 / 5040)))))));
+	f64 p = 1 + t * (1 + t * (1.0 / 2 +
+				  t * (1.0 / 6 +
+				       t * (1.0 / 24 + t * (1.0 / 120 +
+							    t * (1.0 / 720 + t * (1.0 / 5040)))))));
 
 	if (x != x)
 		return x;
@@ -45,8 +47,9 @@ static inline f32 approx_lg2(f32 x)
 	}
 	s = (m - 1) / (m + 1);
 	s2 = s * s;
-	s *= 2.885390081777926815 * (1 + s2 * (1.0 / 3 + s2 * (1.0 / 5 + s2 * (1.0 / 7 +
-		    s2 * (1.0 / 9 + s2 * (1.0 / 11))))));
+	s *= 2.885390081777926815 *
+	     (1 +
+	      s2 * (1.0 / 3 + s2 * (1.0 / 5 + s2 * (1.0 / 7 + s2 * (1.0 / 9 + s2 * (1.0 / 11))))));
 	return (f32)((f64)exponent + s);
 }
 
@@ -56,7 +59,8 @@ static inline f64 approx_upper(f64 v)
 	u64 bits = double_bits(v);
 
 	/* NaN must not turn into infinity. */
-	return v != v ? double_of_bits(UINT64_C(0x7fffffff) << 32) : double_of_bits(bits >> 32 << 32);
+	return v != v ? double_of_bits(UINT64_C(0x7fffffff) << 32)
+		      : double_of_bits(bits >> 32 << 32);
 }
 
 #endif

@@ -15,8 +15,7 @@
 		struct access at;                                                                  \
                                                                                                    \
 		access_resolve(w, in, mask, sizeof(T), /* write= */ true, &at);                    \
-		FOR_LANES(l, mask)                                                                 \
-		{                                                                                  \
+		FOR_LANES(l, mask) {                                                               \
 			T *p = (T *)at.p[l];                                                       \
 			T v = b[l];                                                                \
                                                                                                    \
@@ -97,7 +96,8 @@ static inline u16 sum_bf16(u16 a, u16 b)
 	return bfloat_from_float(bfloat_to_float(a) + bfloat_to_float(b));
 }
 
-#define TWICE(sum, a, b) (sum((u16)(a), (u16)(b)) | (u32)sum((u16)((a) >> 16), (u16)((b) >> 16)) << 16)
+#define TWICE(sum, a, b)                                                                           \
+	(sum((u16)(a), (u16)(b)) | (u32)sum((u16)((a) >> 16), (u16)((b) >> 16)) << 16)
 ATOM_LOOP(atom_add_f32, u32, sum_f32(a, b))
 ATOM_LOOP(atom_add_f64, u64, sum_f64(a, b))
 ATOM_LOOP(atom_add_f16, u16, sum_f16(a, b))
@@ -113,8 +113,7 @@ ATOM_LOOP(atom_add_bf16x2, u32, TWICE(sum_bf16, a, b))
 		struct access at;                                                                  \
                                                                                                    \
 		access_resolve(w, in, mask, sizeof(T), /* write= */ true, &at);                    \
-		FOR_LANES(l, mask)                                                                 \
-		{                                                                                  \
+		FOR_LANES(l, mask) {                                                               \
 			T old = b[l];                                                              \
                                                                                                    \
 			__atomic_compare_exchange_n((T *)at.p[l], &old, c[l], false,               \

@@ -128,8 +128,7 @@ static void sync_bring(struct warp *w, const struct insn *in, u32 mask)
 			w->exchange_a[l] = p >> l & 1;
 		return;
 	}
-	FOR_LANES(l, mask)
-	{
+	FOR_LANES(l, mask) {
 		u64 v = 0;
 
 		memcpy(&v, a + l * in->bytes, in->bytes);

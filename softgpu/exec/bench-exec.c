@@ -91,7 +91,8 @@ static struct speed measure(const char *text, u32 rounds, u32 workers)
 	wall = now_s(CLOCK_MONOTONIC) - wall;
 	cpu = now_s(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	exec_image_free(run.image);
-	return (struct speed){ (f64)p.instructions / wall * 1e-6, (f64)p.instructions / cpu * 1e-6 };
+	return (struct speed){ (f64)p.instructions / wall * 1e-6,
+			       (f64)p.instructions / cpu * 1e-6 };
 }
 
 /* Microseconds from a kernel that does nothing to its end, one block of one warp. */
@@ -124,14 +125,14 @@ int main(void)
 	};
 
 	kit_init();
-	printf("Million instructions a second:\n%-16s %10s %8s %10s %8s %6s\n", "kernel", "1 worker",
-	       "a CPU", "2 workers", "a CPU", "gain");
+	printf("Million instructions a second:\n%-16s %10s %8s %10s %8s %6s\n", "kernel",
+	       "1 worker", "a CPU", "2 workers", "a CPU", "gain");
 	for (u32 i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
 		struct speed one = measure(kernels[i].text, kernels[i].rounds, 1);
 		struct speed two = measure(kernels[i].text, kernels[i].rounds, 2);
 
-		printf("%-16s %10.0f %8.0f %10.0f %8.0f %5.2fx\n", kernels[i].name, one.wall, one.cpu,
-		       two.wall, two.cpu, two.wall / one.wall);
+		printf("%-16s %10.0f %8.0f %10.0f %8.0f %5.2fx\n", kernels[i].name, one.wall,
+		       one.cpu, two.wall, two.cpu, two.wall / one.wall);
 	}
 	printf("A launch of nothing, made, run and freed: %.2f us of CPU\n", measure_launch());
 	return 0;

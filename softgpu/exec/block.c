@@ -189,7 +189,7 @@ static _Thread_local struct fault {
 	jmp_buf away;
 	int code;
 	char message[160];
-} *this_fault;
+} * this_fault;
 
 void exec_fault(struct warp *w, u32 lane, int code, const char *format, ...)
 {
@@ -218,8 +218,7 @@ void exec_fault_address(struct warp *w, u64 addr, u32 lane, u64 size, bool write
 
 void exec_fault_misaligned(struct warp *w, const u64 *addresses, u32 mask, u64 size)
 {
-	FOR_LANES(l, mask)
-	{
+	FOR_LANES(l, mask) {
 		if (addresses[l] & (size - 1))
 			exec_fault(w, l, EXEC_FAULT_MISALIGNED, "%llu bytes at misaligned 0x%llx",
 				   (unsigned long long)size, (unsigned long long)addresses[l]);

@@ -112,9 +112,15 @@ static void fault_assert(struct warp *w, const struct call *call, u32 lane)
 	char text[3][64];
 
 	for (int i = 0; i < 3; i++)
-		print_string(w, lane, slot_value(w, &call->args[i == 0 ? 0 : i == 1 ? 1 : 3], lane),
+		print_string(w, lane,
+			     slot_value(w,
+					&call->args[i == 0   ? 0
+						    : i == 1 ? 1
+							     : 3],
+					lane),
 			     text[i], sizeof(text[i]));
-	print_add(w->block->launch, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
+	print_add(w->block->launch,
+		  "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
 		  text[1], (u32)slot_value(w, &call->args[2], lane), text[2], w->block->ctaid[0],
 		  w->block->ctaid[1], w->block->ctaid[2], w->tid[0][lane], w->tid[1][lane],
 		  w->tid[2][lane], text[0]);
@@ -123,8 +129,7 @@ static void fault_assert(struct warp *w, const struct call *call, u32 lane)
 
 static int call_builtin(struct warp *w, const struct call *call, u32 mask)
 {
-	FOR_LANES(l, mask)
-	{
+	FOR_LANES(l, mask) {
 		u32 n = 0;
 
 		if (call->builtin == BUILTIN_ASSERTFAIL)
@@ -237,8 +242,7 @@ static u64 load_size(struct warp *w, const struct insn *in, u32 op, u32 lane)
 /* Memory until the function returns. Every piece has the greatest alignment that can be asked for. */
 int flow_alloca(struct warp *w, const struct insn *in, u32 mask)
 {
-	FOR_LANES(l, mask)
-	{
+	FOR_LANES(l, mask) {
 		u64 size = load_size(w, in, in->op[1], l);
 		u32 at = align_up(w->frame->top[l], 128);
 
@@ -259,8 +263,7 @@ int flow_stacksave(struct warp *w, const struct insn *in, u32 mask)
 
 int flow_stackrestore(struct warp *w, const struct insn *in, u32 mask)
 {
-	FOR_LANES(l, mask)
-	{
+	FOR_LANES(l, mask) {
 		u64 top = load_size(w, in, in->op[0], l);
 		u32 lowest = w->frame->local_base + w->frame->code->local_bytes;
 

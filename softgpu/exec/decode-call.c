@@ -133,8 +133,8 @@ void decode_call(struct decoder *d)
 	call->n_rets = n_rets;
 	call->rets = actual_slots(d, d->ops, n_rets, proto->rets, proto->n_rets);
 	call->n_args = d->in->n_ops - n_rets - 1;
-	call->args = actual_slots(d, d->ops + n_rets + 1, call->n_args, proto->params,
-				  proto->n_params);
+	call->args =
+		actual_slots(d, d->ops + n_rets + 1, call->n_args, proto->params, proto->n_params);
 	if (call->builtin && call->n_args < (call->builtin == BUILTIN_VPRINTF ? 2 : 4))
 		decode_refuse(d, "too few arguments");
 	decode_emit(d, flow_call)->call = call;
@@ -163,9 +163,9 @@ void decode_barrier(struct decoder *d)
 	}
 	id = decode_source(d, operand_or_none(d, first), 4);
 	threads = decode_source(d, operand_or_none(d, first + 1), 4);
-	result = red && popc ? decode_result(d, &d->ops[0], 4, false) :
-		 red	     ? decode_pred_result(d, &d->ops[0]) :
-			       0;
+	result = red && popc ? decode_result(d, &d->ops[0], 4, false)
+		 : red	     ? decode_pred_result(d, &d->ops[0])
+			     : 0;
 	pred = red ? decode_pred_source(d, &d->ops[3], &flags) : 0;
 	in = decode_emit(d, flow_barrier);
 	in->op[0] = id;
@@ -195,8 +195,8 @@ static struct warp_shape shape_of(const struct ptx_insn *in)
 	case PTX_OP_VOTE:
 		return (struct warp_shape){ 0, -1, 1, -1, -1, 2 };
 	case PTX_OP_MATCH:
-		return in->mode == PTX_MODE_ALL ? (struct warp_shape){ 0, 1, 2, -1, -1, 3 } :
-						  (struct warp_shape){ 0, -1, 1, -1, -1, 2 };
+		return in->mode == PTX_MODE_ALL ? (struct warp_shape){ 0, 1, 2, -1, -1, 3 }
+						: (struct warp_shape){ 0, -1, 1, -1, -1, 2 };
 	case PTX_OP_REDUX:
 		return (struct warp_shape){ 0, -1, 1, -1, -1, 2 };
 	case PTX_OP_ELECT:
@@ -208,21 +208,24 @@ static struct warp_shape shape_of(const struct ptx_insn *in)
 
 static u32 warp_source(struct decoder *d, s8 i, u32 bytes)
 {
-	return i < 0 ? decode_constant(d, 0, bytes) : decode_source(d, operand_or_none(d, (u32)i), bytes);
+	return i < 0 ? decode_constant(d, 0, bytes)
+		     : decode_source(d, operand_or_none(d, (u32)i), bytes);
 }
 
 void decode_warp_op(struct decoder *d)
 {
 	struct warp_shape shape = shape_of(d->in);
 	bool vote = d->in->op == PTX_OP_VOTE;
-	u32 bytes = d->in->op == PTX_OP_MATCH && ptx_type_bytes((enum ptx_type)d->in->type) == 8 ? 8 : 4;
+	u32 bytes = d->in->op == PTX_OP_MATCH && ptx_type_bytes((enum ptx_type)d->in->type) == 8
+			    ? 8
+			    : 4;
 	u32 op[N_OPERANDS];
 	struct insn *in;
 	u8 flags = 0;
 
-	op[0] = vote && d->in->type == PTX_PRED ? decode_pred_result(d, &d->ops[0]) :
-		shape.d < 0			? decode_temp(d, 4) :
-						  decode_result(d, &d->ops[0], 4, false);
+	op[0] = vote && d->in->type == PTX_PRED ? decode_pred_result(d, &d->ops[0])
+		: shape.d < 0			? decode_temp(d, 4)
+						: decode_result(d, &d->ops[0], 4, false);
 	op[1] = shape.p < 0 ? decode_temp_pred(d) : decode_pred_result(d, &d->ops[shape.p]);
 	op[2] = vote ? decode_pred_source(d, &d->ops[1], &flags) : warp_source(d, shape.a, bytes);
 	op[3] = warp_source(d, shape.b, 4);

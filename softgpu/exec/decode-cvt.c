@@ -73,8 +73,8 @@ static exec_fn *find_width(const struct decoder *d, const struct ptx_insn *step)
 
 	if (from == to)
 		return exec_isa->find_bits(&mov);
-	return from > to ? exec_isa->find_narrow(from, to) :
-			   exec_isa->find_widen(from, to, is_signed(step->stype));
+	return from > to ? exec_isa->find_narrow(from, to)
+			 : exec_isa->find_widen(from, to, is_signed(step->stype));
 }
 
 /* Halves rounded to whole numbers, saturated or cut at 0 are so as floats, which loses nothing. */
@@ -100,8 +100,8 @@ static void emit_final(struct decoder *d, const struct ptx_insn *step, u32 sourc
 	struct insn *in;
 	exec_fn *fn;
 
-	fn = integers && !(step->flags & PTX_F_SAT) ? find_width(d, step) :
-						      exec_isa->find_cvt(step);
+	fn = integers && !(step->flags & PTX_F_SAT) ? find_width(d, step)
+						    : exec_isa->find_cvt(step);
 	in = decode_emit(d, fn);
 	in->op[0] = result;
 	in->op[1] = source;

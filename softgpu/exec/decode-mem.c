@@ -63,7 +63,8 @@ static void emit_memory(struct decoder *d, exec_fn *fn, const struct insn *t)
 static void describe_memory(struct decoder *d, const struct insn *t, bool load, bool known)
 {
 	struct ptx_insn as = *d->in;
-	u8 values = (u8)(((1u << t->vec) - 1) << 1), address = t->flags & INSN_FRAME_ADDRESS ? 0 : 1;
+	u8 values = (u8)(((1u << t->vec) - 1) << 1),
+	   address = t->flags & INSN_FRAME_ADDRESS ? 0 : 1;
 
 	if (known)
 		as.flags |= SHAPE_KNOWN;
@@ -88,8 +89,8 @@ void decode_memory(struct decoder *d)
 
 		t.imm += first * bytes;
 		for (u32 i = 0; i < n; i++)
-			t.op[1 + i] = load ? decode_result(d, &values[first + i], bytes, is_signed) :
-					     decode_source(d, &values[first + i], bytes);
+			t.op[1 + i] = load ? decode_result(d, &values[first + i], bytes, is_signed)
+					   : decode_source(d, &values[first + i], bytes);
 		emit_memory(d, exec_isa->find_mem(in, known), &t);
 		describe_memory(d, &t, load, known);
 	}
@@ -115,8 +116,10 @@ void decode_atom(struct decoder *d)
 		if (in->bop == PTX_BOP_CAS)
 			t.op[3] = decode_source(d, &address[2], bytes);
 		emit_memory(d, find_atom(in), &t);
-		decode_uses(d, (in->bop == PTX_BOP_CAS ? 0x0c : 0x04) |
-			       (t.flags & INSN_FRAME_ADDRESS ? 0 : 1), 2);
+		decode_uses(d,
+			    (in->bop == PTX_BOP_CAS ? 0x0c : 0x04) |
+				    (t.flags & INSN_FRAME_ADDRESS ? 0 : 1),
+			    2);
 	}
 	decode_widen(d);
 }
@@ -139,9 +142,8 @@ void decode_copy_async(struct decoder *d)
 	to.mode = from.flags & INSN_WIDE_ADDRESS;
 	to.op[1] = from.op[0];
 	to.op[2] = decode_constant(d, from.imm, 8);
-	to.op[3] = d->in->n_ops > 3 && d->ops[3].kind != PTX_NONE ?
-			   decode_source(d, &d->ops[3], 4) :
-			   decode_constant(d, to.bytes, 4);
+	to.op[3] = d->in->n_ops > 3 && d->ops[3].kind != PTX_NONE ? decode_source(d, &d->ops[3], 4)
+								  : decode_constant(d, to.bytes, 4);
 	emit_memory(d, exec_isa->find_mem(d->in, false), &to);
 	decode_uses(d, to.flags & INSN_FRAME_ADDRESS ? 0x0a : 0x0b, 0);
 }
@@ -217,9 +219,9 @@ static void emit_stack(struct decoder *d, exec_fn *fn)
 	struct insn *in;
 
 	for (u32 i = 0; i < 2; i++)
-		op[i] = i >= d->in->n_ops   ? 0 :
-			i < d->in->n_dst ? decode_result(d, &d->ops[i], bytes, false) :
-					   decode_source(d, &d->ops[i], bytes);
+		op[i] = i >= d->in->n_ops  ? 0
+			: i < d->in->n_dst ? decode_result(d, &d->ops[i], bytes, false)
+					   : decode_source(d, &d->ops[i], bytes);
 	in = decode_emit(d, fn);
 	memcpy(in->op, op, sizeof(op));
 	in->bytes = (u8)bytes;

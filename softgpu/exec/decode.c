@@ -18,7 +18,10 @@
 #define SHARED_MAX_BYTES (227u << 10)
 
 const u32 class_bytes[PTX_N_CLASSES] = {
-	[PTX_CLASS_H] = 2, [PTX_CLASS_W] = 4, [PTX_CLASS_D] = 8, [PTX_CLASS_Q] = 16,
+	[PTX_CLASS_H] = 2,
+	[PTX_CLASS_W] = 4,
+	[PTX_CLASS_D] = 8,
+	[PTX_CLASS_Q] = 16,
 };
 
 void decode_refuse(struct decoder *d, const char *why)
@@ -129,10 +132,10 @@ static enum ptx_type int_type(u32 bytes, bool is_signed)
 void decode_describe_width(struct decoder *d, u32 from_bytes, u32 to_bytes, bool is_signed)
 {
 	decode_describe(d, &(struct ptx_insn){
-		.op = PTX_OP_CVT,
-		.type = (u8)int_type(to_bytes, is_signed),
-		.stype = (u8)int_type(from_bytes, is_signed),
-	});
+				   .op = PTX_OP_CVT,
+				   .type = (u8)int_type(to_bytes, is_signed),
+				   .stype = (u8)int_type(from_bytes, is_signed),
+			   });
 }
 
 u32 decode_source(struct decoder *d, const struct ptx_operand *o, u32 bytes)
@@ -407,8 +410,8 @@ static void fill_operands(struct decoder *d, u32 *op, u8 *flags)
 		const struct ptx_operand *o = &d->ops[i];
 
 		if (is_pred_operand(d, i))
-			op[i] = i < in->n_dst ? decode_pred_result(d, o) :
-						decode_pred_source(d, o, flags);
+			op[i] = i < in->n_dst ? decode_pred_result(d, o)
+					      : decode_pred_source(d, o, flags);
 		else if (i < in->n_dst)
 			op[i] = decode_result(d, o, operand_bytes(in, i), is_signed);
 		else
@@ -932,7 +935,8 @@ static void layout_scalars(struct decoder *d, u64 *end)
 /* The widest first, so that each register is aligned to its lanes. */
 static int layout_registers(struct decoder *d)
 {
-	static const u8 order[] = { PTX_CLASS_Q, PTX_CLASS_D, PTX_CLASS_W, PTX_CLASS_H, PTX_CLASS_P };
+	static const u8 order[] = { PTX_CLASS_Q, PTX_CLASS_D, PTX_CLASS_W, PTX_CLASS_H,
+				    PTX_CLASS_P };
 	u64 end = 0;
 
 	for (u32 i = 0; i < sizeof(order); i++) {

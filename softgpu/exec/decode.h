@@ -40,7 +40,7 @@ struct decoder {
 
 	VEC(struct insn, insns);
 	VEC(struct insn_shape, shapes); /* as many, where somebody compiles */
-	bool ended_piece; /* what comes next can be entered by compiled code */
+	bool ended_piece;		/* what comes next can be entered by compiled code */
 	VEC(u8, constants);
 	VEC(struct code *, callees);
 	u32 *place; /* per parsed instruction: where its code starts */
@@ -59,7 +59,8 @@ extern const u32 class_bytes[PTX_N_CLASSES];
 
 /* The register of the text. */
 u32 decode_register(const struct decoder *d, u32 cls, u32 index);
-u32 decode_temp(struct decoder *d, u32 bytes);	 /* a register for @bytes, until the next instruction */
+/* a register for @bytes, until the next instruction */
+u32 decode_temp(struct decoder *d, u32 bytes);
 u32 decode_temp_pred(struct decoder *d);
 u32 decode_constant(struct decoder *d, u64 value, u32 bytes);
 u32 decode_source(struct decoder *d, const struct ptx_operand *o, u32 bytes);

@@ -7,10 +7,12 @@
 
 /* ---- logic ------------------------------------------------------------------------------------ */
 
+/* clang-format off */
 EVERY_WIDTH(WITH2, and, A & B)
 EVERY_WIDTH(WITH2, or, A | B)
 EVERY_WIDTH(WITH2, xor, A ^ B)
 EVERY_WIDTH(WITH1, not, ~A)
+/* clang-format on */
 EVERY_WIDTH(WITH1, cnot, !A)
 EVERY_WIDTH(WITH1, mov, A)
 HANDLER1(mov_b128, u128, u128, A)
@@ -57,6 +59,7 @@ static int lop3(struct warp *w, const struct insn *in, u32 mask)
 
 /* ---- shifts ----------------------------------------------------------------------------------- */
 
+/* clang-format off */
 #define SHL(T)	 (B < 8 * sizeof(T) ? (T)(A << (B & (8 * sizeof(T) - 1))) : (T)0)
 #define SHR_U(T) (B < 8 * sizeof(T) ? (T)(A >> (B & (8 * sizeof(T) - 1))) : (T)0)
 #define SHR_S(T) ((T)(A >> (B < 8 * sizeof(T) ? B : 8 * sizeof(T) - 1)))
@@ -64,6 +67,7 @@ static int lop3(struct warp *w, const struct insn *in, u32 mask)
 SHIFT(shl, u16, SHL(u16)) SHIFT(shl, u32, SHL(u32)) SHIFT(shl, u64, SHL(u64)) BY_WIDTH(shl)
 SHIFT(shr, u16, SHR_U(u16)) SHIFT(shr, s16, SHR_S(s16)) SHIFT(shr, u32, SHR_U(u32))
 SHIFT(shr, s32, SHR_S(s32)) SHIFT(shr, u64, SHR_U(u64)) SHIFT(shr, s64, SHR_S(s64)) BY_SIGN(shr)
+/* clang-format on */
 
 /* a is the lower word, b the upper; more than 32 is 32 (clamp) or counts from 0 again (wrap). */
 static inline u32 funnel_left(u32 lo, u32 hi, u32 n)
@@ -142,7 +146,9 @@ static inline u32 find_nth(u32 v, u32 base, s32 n)
 	return UINT32_MAX;
 }
 
+/* clang-format off */
 HANDLER3(fns, u32, u32, u32, s32, find_nth(A, B, C < -32 ? -33 : C > 32 ? 33 : C))
+/* clang-format on */
 
 /* Bits from pos on, len of them; what is above the value counts as its sign (or as 0). */
 static inline u64 extract(u64 v, u32 pos, u32 len, u32 width, bool is_signed)
@@ -255,6 +261,7 @@ HANDLER3(prmt_mode, u32, u32, u32, u32,
 
 /* ---- selections ------------------------------------------------------------------------------- */
 
+/* clang-format off */
 #define SELP(T)                                                                                    \
 	static int selp_##T(struct warp *w, const struct insn *in, u32 mask)                       \
 	{                                                                                          \
@@ -275,6 +282,7 @@ SLCT(u32, u32)
 SLCT(u64, u64)
 BY_WIDTH(slct_s32)
 BY_WIDTH(slct_f32)
+/* clang-format on */
 
 /* Types of floats as those of bits: a selection or a move does not care. */
 static enum ptx_type bits_of(enum ptx_type type)
@@ -298,13 +306,12 @@ static int pack(struct warp *w, const struct insn *in, u32 mask)
 	u8 *d = operand(w, in->op[0]);
 
 	/* Lane by lane through a buffer, as the result may be wider than any integer. */
-	FOR_LANES(l, mask)
-	{
+	FOR_LANES(l, mask) {
 		u8 whole[16];
 
 		for (u32 i = 0; i < n; i++)
-			memcpy(whole + i * bytes,
-			       (u8 *)operand(w, in->op[1 + i]) + l * lane_bytes, bytes);
+			memcpy(whole + i * bytes, (u8 *)operand(w, in->op[1 + i]) + l * lane_bytes,
+			       bytes);
 		memcpy(d + l * n * bytes, whole, n * bytes);
 	}
 	return RUN_ON;
@@ -315,8 +322,7 @@ static int unpack(struct warp *w, const struct insn *in, u32 mask)
 	u32 n = in->vec, bytes = in->bytes, lane_bytes = bytes == 1 ? 2 : bytes;
 	const u8 *a = operand(w, in->op[n]);
 
-	FOR_LANES(l, mask)
-	{
+	FOR_LANES(l, mask) {
 		u8 whole[16];
 
 		memcpy(whole, a + l * n * bytes, n * bytes);
@@ -503,8 +509,8 @@ exec_fn *PER_ISA(find_bits)(const struct ptx_insn *in)
 	case PTX_OP_SELP:
 		return selp_by_type[bits_of(in->type)];
 	case PTX_OP_SLCT:
-		return in->stype == PTX_F32 ? slct_f32_by_type[bits_of(in->type)] :
-					      slct_s32_by_type[bits_of(in->type)];
+		return in->stype == PTX_F32 ? slct_f32_by_type[bits_of(in->type)]
+					    : slct_s32_by_type[bits_of(in->type)];
 	case PTX_OP_MOV:
 		return find_mov(in);
 	case PTX_OP_PACK:

@@ -84,10 +84,10 @@ static exec_fn *find_whole(const struct ptx_insn *in)
 	static inline D int_##D##_##S##_##suffix##_lane(f64 v)                                     \
 	{                                                                                          \
 		v = round(v);                                                                      \
-		return v != v	      ? (D)(nan) :                                                 \
-		       v <= (f64)(low)	? (D)(low) :                                               \
-		       v >= (f64)(high) ? (D)(high) :                                              \
-					  (D)v;                                                    \
+		return v != v		  ? (D)(nan)                                               \
+		       : v <= (f64)(low)  ? (D)(low)                                               \
+		       : v >= (f64)(high) ? (D)(high)                                              \
+					  : (D)v;                                                  \
 	}                                                                                          \
 	HANDLER1(int_##D##_##S##_##suffix, lane, S, (lane)int_##D##_##S##_##suffix##_lane((f64)A))
 #define TO_INT_ROUNDS(D, lane, S, low, high, nan)                                                  \
@@ -120,8 +120,8 @@ TO_INT_TYPES(f64, 1u << 7, 1u << 15, 1u << 31)
 
 static exec_fn *find_to_int(const struct ptx_insn *in)
 {
-	exec_fn *const *by_round = in->stype == PTX_F32 ? int_from_f32[in->type] :
-							  int_from_f64[in->type];
+	exec_fn *const *by_round =
+		in->stype == PTX_F32 ? int_from_f32[in->type] : int_from_f64[in->type];
 	u32 round = in->round >= PTX_RNI ? in->round - PTX_RNI : PTX_RZI - PTX_RNI;
 
 	return by_round ? by_round[round] : NULL;
@@ -129,9 +129,11 @@ static exec_fn *find_to_int(const struct ptx_insn *in)
 
 /* ---- integers that saturate --------------------------------------------------------------------- */
 
+/* clang-format off */
 #define SATURATE(D, lane, S, low, high)                                                            \
 	HANDLER1(sat_##D##_##S, lane, S,                                                           \
 		 (s128)A < (s128)(low) ? (lane)(low) : (s128)A > (s128)(high) ? (lane)(high) : (lane)A)
+/* clang-format on */
 #define SATURATE_TYPES(S)                                                                          \
 	SATURATE(u8, u16, S, 0, UINT8_MAX)                                                         \
 	SATURATE(s8, s16, S, INT8_MIN, INT8_MAX)                                                   \
@@ -175,10 +177,11 @@ static inline f64 clamp_finite(f64 v, f64 most, const struct insn *in)
 	return v > most ? most : v < -most ? -most : v;
 }
 
-#define F16_MAX	 65504.0
-#define BF16_MAX 0x1.fep127
-#define TO_F16(v)  half_from_double(clamp_finite((f64)(v), F16_MAX, in), (enum ptx_round)in->mode)
-#define TO_BF16(v) bfloat_from_double(clamp_finite((f64)(v), BF16_MAX, in), (enum ptx_round)in->mode)
+#define F16_MAX	  65504.0
+#define BF16_MAX  0x1.fep127
+#define TO_F16(v) half_from_double(clamp_finite((f64)(v), F16_MAX, in), (enum ptx_round)in->mode)
+#define TO_BF16(v)                                                                                 \
+	bfloat_from_double(clamp_finite((f64)(v), BF16_MAX, in), (enum ptx_round)in->mode)
 
 #define TO_HALVES(S)                                                                               \
 	HANDLER1(f16_from_##S, u16, S, TO_F16(A))                                                  \

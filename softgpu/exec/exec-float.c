@@ -46,8 +46,7 @@ HANDLER1(sqrt_f64, f64, f64, __builtin_sqrt(A))
 		const f32 *c = operand(w, in->op[3]);                                              \
                                                                                                    \
 		(void)c;                                                                           \
-		FOR_LANES(lane, mask)                                                              \
-		{                                                                                  \
+		FOR_LANES(lane, mask) {                                                            \
 			for (u32 l = 2 * lane; l < 2 * lane + 2; l++)                              \
 				d[l] = canonical(expr);                                            \
 		}                                                                                  \
@@ -136,7 +135,7 @@ HANDLER2(min_f64, f64, f64, f64, min_f64_lane(A, B))
 HANDLER2(max_f64, f64, f64, f64, max_f64_lane(A, B))
 
 static exec_fn *const minmax_f32[8] = {
-	min_f32, max_f32, min_nan_f32, max_nan_f32,
+	min_f32,     max_f32,	  min_nan_f32,	   max_nan_f32,
 	min_xor_f32, max_xor_f32, min_nan_xor_f32, max_nan_xor_f32,
 };
 
@@ -160,8 +159,9 @@ static inline f32 div_approx_lane(f32 a, f32 b)
 	f32 size = magnitude(b);
 
 	if (size > 0x1p126f && size < HUGE_VALF)
-		return magnitude(a) == HUGE_VALF ? float_of_bits(NAN_F32) :
-						   float_of_bits((float_bits(a) ^ float_bits(b)) & 0x80000000u);
+		return magnitude(a) == HUGE_VALF
+			       ? float_of_bits(NAN_F32)
+			       : float_of_bits((float_bits(a) ^ float_bits(b)) & 0x80000000u);
 	return canonical(a / b);
 }
 
@@ -255,10 +255,14 @@ exec_fn *PER_ISA(find_float_clamp)(const struct ptx_insn *in)
 
 /* Denormals to zeros of the same sign, before what does not compute. */
 HANDLER1(flush_f32, u32, u32,
-	 (A & 0x7fffffffu) > 0x7f800000u ? NAN_F32 : A & 0x7f800000u ? A : A & 0x80000000u)
+	 (A & 0x7fffffffu) > 0x7f800000u ? NAN_F32
+	 : A & 0x7f800000u		 ? A
+					 : A & 0x80000000u)
 
 /* A half without exponent bits is a denormal. */
+/* clang-format off */
 #define FLUSH_HALF(v) ((v) & 0x7c00 ? (v) : (v) & 0x8000)
+/* clang-format on */
 HANDLER1(flush_f16, u16, u16, FLUSH_HALF(A))
 HANDLER1(flush_f16x2, u32, u32, FLUSH_HALF(A & 0xffff) | FLUSH_HALF(A >> 16) << 16)
 

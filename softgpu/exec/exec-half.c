@@ -62,10 +62,11 @@ ONE(ex2, approx_ex2(a))
 ONE(tanh, tanhf(a))
 
 /* One rounding only: the sum is exact in double, or so long that its end cannot matter. */
-#define FMA_f16(a, b, c) \
+#define FMA_f16(a, b, c)                                                                           \
 	half_from_double((f64)half_to_float(a) * half_to_float(b) + half_to_float(c), PTX_RN)
 #define FMA_bf16(a, b, c)                                                                          \
-	bfloat_from_double(fma_odd(bfloat_to_float(a), bfloat_to_float(b), bfloat_to_float(c)), PTX_RN)
+	bfloat_from_double(fma_odd(bfloat_to_float(a), bfloat_to_float(b), bfloat_to_float(c)),    \
+			   PTX_RN)
 
 /*
  * A bfloat's exponents reach so far that a sum in double is rounded. Rounding
@@ -82,8 +83,8 @@ static inline f64 fma_odd(f32 a, f32 b, f32 c)
 	return double_of_bits(bits + ((error > 0) == (s > 0) ? 1 : UINT64_MAX));
 }
 
-#define LOW(v)	  ((u16)(v))
-#define HIGH(v)	  ((u16)((v) >> 16))
+#define LOW(v)	   ((u16)(v))
+#define HIGH(v)	   ((u16)((v) >> 16))
 #define JOIN(h, l) ((u32)(u16)(l) | (u32)(u16)(h) << 16)
 
 #define HALF1(name, X)                                                                             \
@@ -180,8 +181,7 @@ HALF_COMPARE(bf16)
 		const u32 *a = operand(w, in->op[2]), *b = operand(w, in->op[3]);                  \
 		u32 p = 0, q = 0;                                                                  \
                                                                                                    \
-		FOR_LANES(l, mask)                                                                 \
-		{                                                                                  \
+		FOR_LANES(l, mask) {                                                               \
 			p |= (u32)compare_floats(FROM_##X(LOW(A)), FROM_##X(LOW(B)), in->mode)     \
 			     << l;                                                                 \
 			q |= (u32)compare_floats(FROM_##X(HIGH(A)), FROM_##X(HIGH(B)), in->mode)   \
@@ -261,6 +261,7 @@ exec_fn *PER_ISA(find_half_clamp)(const struct ptx_insn *in)
 
 /* ---- which handler ------------------------------------------------------------------------------ */
 
+/* clang-format off */
 #define FOUR(name) { name##_f16, name##_f16x2, name##_bf16, name##_bf16x2 }
 static exec_fn *const minmax[6][4] = {
 	FOUR(min), FOUR(max), FOUR(min_nan), FOUR(max_nan), FOUR(min_xor), FOUR(max_xor),
@@ -270,6 +271,7 @@ static exec_fn *const arithmetic[][4] = {
 	{ neg_half, neg_halves, neg_half, neg_halves },
 	{ abs_half, abs_halves, abs_half, abs_halves },
 };
+/* clang-format on */
 
 static int row_of(const struct ptx_insn *in)
 {
@@ -299,18 +301,18 @@ static int row_of(const struct ptx_insn *in)
 
 exec_fn *PER_ISA(find_half)(const struct ptx_insn *in)
 {
-	int column = in->type == PTX_F16    ? 0 :
-		     in->type == PTX_F16X2  ? 1 :
-		     in->type == PTX_BF16   ? 2 :
-		     in->type == PTX_BF16X2 ? 3 :
-					      -1;
+	int column = in->type == PTX_F16      ? 0
+		     : in->type == PTX_F16X2  ? 1
+		     : in->type == PTX_BF16   ? 2
+		     : in->type == PTX_BF16X2 ? 3
+					      : -1;
 	int row = row_of(in);
 
 	if (column < 0 || in->flags & PTX_F_OOB)
 		return NULL;
 	if (in->op == PTX_OP_MIN || in->op == PTX_OP_MAX)
-		return minmax[(in->op == PTX_OP_MAX) + (in->flags & PTX_F_XORSIGN ? 4 :
-							in->flags & PTX_F_NAN	  ? 2 :
-										    0)][column];
+		return minmax[(in->op == PTX_OP_MAX) + (in->flags & PTX_F_XORSIGN ? 4
+							: in->flags & PTX_F_NAN	  ? 2
+										  : 0)][column];
 	return row < 0 ? NULL : arithmetic[row][column];
 }

@@ -35,6 +35,7 @@ HANDLER2(add_sat_s32, s32, s32, s32, clamp_s32((s64)A + B))
 HANDLER2(sub_sat_s32, s32, s32, s32, clamp_s32((s64)A - B))
 
 /* Two halves of a word, each on its own. */
+/* clang-format off */
 #define HALVES(T, op) ((u32)(u16)((T)A op(T) B) | (u32)(u16)((T)(A >> 16) op(T)(B >> 16)) << 16)
 #define PICK(T, cmp, x, y) ((T)(x)cmp(T)(y) ? (u16)(x) : (u16)(y))
 #define HALVES_PICK(T, cmp) \
@@ -45,6 +46,7 @@ HANDLER2(min_u16x2, u32, u32, u32, HALVES_PICK(u16, <))
 HANDLER2(max_u16x2, u32, u32, u32, HALVES_PICK(u16, >))
 HANDLER2(min_s16x2, u32, u32, u32, HALVES_PICK(s16, <))
 HANDLER2(max_s16x2, u32, u32, u32, HALVES_PICK(s16, >))
+/* clang-format on */
 
 /* Clears the halves that are negative. */
 static inline u32 relu_x2(u32 v)
@@ -61,6 +63,7 @@ HANDLER2(max_relu_s16x2, u32, u32, u32, relu_x2(HALVES_PICK(s16, >)))
 #define HIGH(T, W) ((T)((W)((W)A * (W)B) >> (8 * sizeof(T))))
 #define MUL_LO(T)  ((T)((u64)A * (u64)B))
 
+/* clang-format off */
 WITH2(mul_lo, u16, MUL_LO(u16)) WITH2(mul_lo, u32, A * B) WITH2(mul_lo, u64, A * B) BY_WIDTH(mul_lo)
 WITH2(mul_hi, u16, HIGH(u16, u32)) WITH2(mul_hi, s16, HIGH(s16, s32))
 WITH2(mul_hi, u32, HIGH(u32, u64)) WITH2(mul_hi, s32, HIGH(s32, s64))
@@ -84,14 +87,19 @@ HANDLER3(mad_wide_u16, u32, u16, u16, u32, (u32)A *B + C)
 HANDLER3(mad_wide_s16, u32, s16, s16, u32, (u32)(A * B) + C)
 HANDLER3(mad_wide_u32, u64, u32, u32, u64, (u64)A *B + C)
 HANDLER3(mad_wide_s32, u64, s32, s32, u64, (u64)((s64)A * B) + C)
+/* clang-format on */
 
 static exec_fn *const mul_wide_by_type[PTX_N_TYPES] = {
-	[PTX_U16] = mul_wide_u16, [PTX_S16] = mul_wide_s16,
-	[PTX_U32] = mul_wide_u32, [PTX_S32] = mul_wide_s32,
+	[PTX_U16] = mul_wide_u16,
+	[PTX_S16] = mul_wide_s16,
+	[PTX_U32] = mul_wide_u32,
+	[PTX_S32] = mul_wide_s32,
 };
 static exec_fn *const mad_wide_by_type[PTX_N_TYPES] = {
-	[PTX_U16] = mad_wide_u16, [PTX_S16] = mad_wide_s16,
-	[PTX_U32] = mad_wide_u32, [PTX_S32] = mad_wide_s32,
+	[PTX_U16] = mad_wide_u16,
+	[PTX_S16] = mad_wide_s16,
+	[PTX_U32] = mad_wide_u32,
+	[PTX_S32] = mad_wide_s32,
 };
 
 /* Products of 24-bit numbers have 48 bits: the lower 32, or the upper 32. */
@@ -141,6 +149,7 @@ static inline s32 div_s32_lane(s32 a, s32 b)
 	return b ? (s32)(s64)((f64)a / (f64)b) : -1;
 }
 
+/* clang-format off */
 #define DIV_U(T) (B ? (T)(A / B) : (T)~(T)0)
 #define DIV_S(T) (!B ? (T)-1 : B == -1 ? (T)(0 - (u64)A) : (T)(A / B))
 #define REM_U(T) (B ? (T)(A % B) : A)
@@ -152,6 +161,7 @@ WITH2(div, u64, DIV_U(u64)) WITH2(div, s64, DIV_S(s64)) BY_SIGN(div)
 WITH2(rem, u16, REM_U(u16)) WITH2(rem, s16, REM_S(s16))
 WITH2(rem, u32, REM_U(u32)) WITH2(rem, s32, REM_S(s32))
 WITH2(rem, u64, REM_U(u64)) WITH2(rem, s64, REM_S(s64)) BY_SIGN(rem)
+/* clang-format on */
 
 /* ---- the carry flag --------------------------------------------------------------------------- */
 
@@ -166,8 +176,7 @@ WITH2(rem, u64, REM_U(u64)) WITH2(rem, s64, REM_S(s64)) BY_SIGN(rem)
 		T *d = operand(w, in->op[0]);                                                      \
 		u32 carry = predicate(w, in->op[4]), out = 0;                                      \
                                                                                                    \
-		FOR_LANES(l, mask)                                                                 \
-		{                                                                                  \
+		FOR_LANES(l, mask) {                                                               \
 			const T *a = operand(w, in->op[1]), *b = operand(w, in->op[2]);            \
 			const T *c = operand(w, in->op[3]);                                        \
 			W in_ = carry >> l & 1;                                                    \
@@ -181,6 +190,7 @@ WITH2(rem, u64, REM_U(u64)) WITH2(rem, s64, REM_S(s64)) BY_SIGN(rem)
 		return RUN_ON;                                                                     \
 	}
 
+/* clang-format off */
 CARRY_CHAIN(addc_u32, u32, u64, 2, A, B, false)
 CARRY_CHAIN(addc_u64, u64, u128, 2, A, B, false)
 CARRY_CHAIN(subc_u32, u32, u64, 2, A, B, true)
@@ -191,6 +201,7 @@ CARRY_CHAIN(madc_hi_u32, u32, u64, 3, HIGH(u32, u64), C, false)
 CARRY_CHAIN(madc_hi_u64, u64, u128, 3, HIGH(u64, u128), C, false)
 CARRY_CHAIN(madc_hi_s32, u32, u64, 3, (u32)(((s64)(s32)A * (s32)B) >> 32), C, false)
 CARRY_CHAIN(madc_hi_s64, u64, u128, 3, (u64)(((s128)(s64)A * (s64)B) >> 64), C, false)
+/* clang-format on */
 
 /* ---- dot products ----------------------------------------------------------------------------- */
 
@@ -420,7 +431,9 @@ exec_fn *PER_ISA(find_int)(const struct ptx_insn *in)
 		return find_compare(in);
 	case PTX_OP_DP4A:
 	case PTX_OP_DP2A:
-		return dot_by_signs[in->op == PTX_OP_DP4A ? 0 : in->mode == PTX_MODE_LO ? 1 : 2]
+		return dot_by_signs[in->op == PTX_OP_DP4A     ? 0
+				    : in->mode == PTX_MODE_LO ? 1
+							      : 2]
 				   [2 * (in->type == PTX_S32) + (in->stype == PTX_S32)];
 	default:
 		return NULL;

@@ -122,8 +122,7 @@ static int copy_async(struct warp *w, const struct insn *in, u32 mask)
 	from.space = PTX_SPACE_GLOBAL;
 	from.flags = in->mode ? in->flags | INSN_WIDE_ADDRESS : in->flags & ~INSN_WIDE_ADDRESS;
 	access_resolve(w, &from, mask, in->bytes, /* write= */ false, &src);
-	FOR_LANES(l, mask)
-	{
+	FOR_LANES(l, mask) {
 		u32 size = n[l] < in->bytes ? n[l] : in->bytes;
 
 		memcpy(to.p[l], src.p[l], size);

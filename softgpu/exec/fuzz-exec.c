@@ -16,6 +16,7 @@
  * predicates, i a number, l a label, m an address in device memory that was
  * made so before, c one of the comparisons.
  */
+/* clang-format off */
 static const char *const templates[] = {
 	"add.s32 $w, $w, $w", "sub.s64 $d, $d, $d", "mul.lo.s32 $w, $w, $i", "mul.hi.u64 $d, $d, $d",
 	"mad.wide.s32 $d, $w, $w, $d", "div.s32 $w, $w, $w", "rem.u64 $d, $d, $d", "add.s16 $h, $h, $h",
@@ -45,6 +46,7 @@ static const char *const templates[] = {
 	"brx.idx $w, targets", "call ($w), twice, ($w)", "call ($w), deep, ($w)", "call ($w), $d, ($w), proto",
 	"mov.u64 $d, twice", "@$p exit", "@$p ret", "@$p trap",
 };
+/* clang-format on */
 
 #define N_TEMPLATES (sizeof(templates) / sizeof(templates[0]))
 #define N_LABELS    8

@@ -135,7 +135,9 @@ static inline u16 bfloat_from_double(f64 v, enum ptx_round round)
 static inline u16 half_from_float(f32 f)
 {
 #ifdef __F16C__
-	return f != f ? 0x7fff : (u16)__builtin_ia32_vcvtps2ph((__attribute__((vector_size(16))) float){ f }, 0)[0];
+	return f != f ? 0x7fff
+		      : (u16)__builtin_ia32_vcvtps2ph((__attribute__((vector_size(16))) float){ f },
+						      0)[0];
 #else
 	return half_from_double(f, PTX_RN);
 #endif

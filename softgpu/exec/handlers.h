@@ -67,7 +67,7 @@
 	make(name, u16, expr) make(name, u32, expr) make(name, u64, expr) BY_WIDTH(name)
 #define EVERY_SIGN(make, name, expr)                                                               \
 	make(name, u16, expr) make(name, s16, expr) make(name, u32, expr) make(name, s32, expr)    \
-	make(name, u64, expr) make(name, s64, expr) BY_SIGN(name)
+		make(name, u64, expr) make(name, s64, expr) BY_SIGN(name)
 
 /*
  * A comparison's result: p and q of setp, joined with c as the instruction

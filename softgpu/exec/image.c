@@ -96,8 +96,8 @@ static int definition_join(struct exec_image *image, struct definition *d,
 			   const struct ptx_module *module, const struct ptx_symbol *symbol)
 {
 	bool weak = symbol->linkage == PTX_LINK_WEAK || symbol->linkage == PTX_LINK_COMMON;
-	bool was_weak = d->symbol->linkage == PTX_LINK_WEAK ||
-			d->symbol->linkage == PTX_LINK_COMMON;
+	bool was_weak =
+		d->symbol->linkage == PTX_LINK_WEAK || d->symbol->linkage == PTX_LINK_COMMON;
 
 	if (!symbol->func != !d->symbol->func)
 		return image_refuse(image, "%s is a function here and a variable there", d->name);
@@ -154,8 +154,8 @@ static int link_names(struct exec_image *image, struct ptx_module *const *module
 		struct image_module *m = &image->modules[i];
 
 		m->ptx = modules[i];
-		m->definitions = arena_alloc(image->arena, (m->ptx->n_symbols + 1) *
-								   sizeof(*m->definitions));
+		m->definitions = arena_alloc(image->arena,
+					     (m->ptx->n_symbols + 1) * sizeof(*m->definitions));
 		if (!m->definitions)
 			return -ENOMEM;
 		for (u32 s = 0; s < m->ptx->n_symbols; s++) {
@@ -283,7 +283,7 @@ static int list_globals(struct exec_image *image)
 	u32 n = 0;
 
 	FOR_DEFINITIONS(image, m, s)
-		n += m->ptx->symbols[s].var != NULL;
+	n += m->ptx->symbols[s].var != NULL;
 	image->globals = arena_alloc(image->arena, (n + 1) * sizeof(*image->globals));
 	if (!image->globals)
 		return -ENOMEM;
@@ -310,7 +310,7 @@ static int number_functions(struct exec_image *image)
 	u32 n = 0, n_kernels = 0;
 
 	FOR_DEFINITIONS(image, m, s)
-		n += m->ptx->symbols[s].func != NULL;
+	n += m->ptx->symbols[s].func != NULL;
 	image->functions = arena_alloc(image->arena, (n + 1) * sizeof(*image->functions));
 	image->kernels = arena_alloc(image->arena, (n + 1) * sizeof(*image->kernels));
 	if (!image->functions || !image->kernels)
@@ -500,7 +500,8 @@ static int measure_kernels(struct exec_image *image)
 
 		k->kernel.local_bytes = local_need(k->code, 0, &k->needs_stack);
 		if (k->kernel.local_bytes > LOCAL_MAX_BYTES)
-			return image_refuse(image, "%s needs %u bytes of local memory, %u are there",
+			return image_refuse(image,
+					    "%s needs %u bytes of local memory, %u are there",
 					    k->kernel.name, k->kernel.local_bytes, LOCAL_MAX_BYTES);
 	}
 	return 0;

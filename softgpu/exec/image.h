@@ -27,7 +27,7 @@ struct definition {
 	struct code *code;
 	u64 function; /* its address */
 	/* a variable */
-	u64 addr;     /* .global and .const; in .shared an offset */
+	u64 addr; /* .global and .const; in .shared an offset */
 	bool placed;
 	u32 placed_by; /* .shared of a kernel: which kernel has placed it */
 };

@@ -18,7 +18,7 @@ struct exec_isa {
 	exec_fn *(*find_narrow)(u32 from_bytes, u32 to_bytes);
 	exec_fn *(*find_widen)(u32 from_bytes, u32 to_bytes, bool is_signed);
 	exec_fn *(*find_float_clamp)(const struct ptx_insn *in); /* for .sat; NULL without */
-	exec_fn *(*find_half_clamp)(const struct ptx_insn *in);  /* .sat and .relu */
+	exec_fn *(*find_half_clamp)(const struct ptx_insn *in);	 /* .sat and .relu */
 	exec_fn *(*find_flush)(enum ptx_type type);
 	exec_fn *with_control; /* runs insn.inner with the MXCSR bits of insn.imm */
 };

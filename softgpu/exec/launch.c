@@ -74,9 +74,9 @@ static void set_resident(struct exec_launch *launch)
 		limit = RESIDENT_MAX_BYTES / bytes;
 	if (limit < RESIDENT_MIN)
 		limit = RESIDENT_MIN;
-	launch->max_resident = launch->cooperative || limit > launch->n_blocks ?
-				       (u32)launch->n_blocks :
-				       (u32)limit;
+	launch->max_resident = launch->cooperative || limit > launch->n_blocks
+				       ? (u32)launch->n_blocks
+				       : (u32)limit;
 }
 
 static void ready_put(struct exec_launch *launch, struct block *block)

@@ -26,9 +26,9 @@
 #include "softgpu/exec/exec.h"
 #include "softgpu/ptx/ptx.h"
 
-#define LANES	  32
+#define LANES	   32
 #define N_BARRIERS 16
-#define ALL_LANES UINT32_MAX
+#define ALL_LANES  UINT32_MAX
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -94,10 +94,10 @@ struct insn {
 	u8 flags;
 };
 
-#define INSN_WIDE_ADDRESS  1 /* the address register has 64 bits */
-#define INSN_FRAME_ADDRESS 2 /* no address register: imm is a place in the frame */
-#define INSN_SYNC	   4 /* shfl.sync and its kin: op[5] names the lanes */
-#define INSN_NEG_PRED	   8 /* the predicate operand is negated */
+#define INSN_WIDE_ADDRESS  1  /* the address register has 64 bits */
+#define INSN_FRAME_ADDRESS 2  /* no address register: imm is a place in the frame */
+#define INSN_SYNC	   4  /* shfl.sync and its kin: op[5] names the lanes */
+#define INSN_NEG_PRED	   8  /* the predicate operand is negated */
 #define INSN_SATFINITE	   16 /* cvt: no infinity */
 
 struct branch_table {
@@ -129,7 +129,7 @@ struct code {
 	u32 n_insns;
 	u32 n_enters;
 	u32 class_start[PTX_N_CLASSES], class_count[PTX_N_CLASSES]; /* places of registers */
-	u32 scalars; /* after the registers: one word for each, of compiled code */
+	u32 scalars;		 /* after the registers: one word for each, of compiled code */
 	struct jit_code *jit[2]; /* once it is compiled; the second for launches in rows */
 	bool jit_tried[2];
 	u8 *constants;
@@ -138,7 +138,7 @@ struct code {
 	u32 n_words;	 /* 32-bit registers in it, the decoder's own not counted */
 	u32 local_bytes; /* the frame's part of local memory */
 	u32 local_align;
-	u32 n_params;	 /* formal parameters and results: places in registers or in the frame */
+	u32 n_params; /* formal parameters and results: places in registers or in the frame */
 	const struct call_slot *params;
 	u32 n_rets;
 	const struct call_slot *rets;
@@ -155,7 +155,7 @@ struct call_slot {
 	bool in_reg;
 	u32 operand; /* in_reg */
 	u32 lane_bytes;
-	u32 offset;  /* otherwise */
+	u32 offset; /* otherwise */
 	u32 size;
 };
 
@@ -180,10 +180,10 @@ struct frame {
 	u32 live;		 /* lanes that are still in it */
 	u32 depth;
 	u32 local_base;
-	u32 size;	 /* of the allocation, for the warp's books */
-	u32 kept;	 /* compiled code has left values in the scalars: for which entry, from 1 */
+	u32 size; /* of the allocation, for the warp's books */
+	u32 kept; /* compiled code has left values in the scalars: for which entry, from 1 */
 	struct frame *next, **link; /* the warp's list of them, but for the kernel's */
-	u32 top[LANES]; /* end of what each lane has in local memory; alloca moves it */
+	u32 top[LANES];		    /* end of what each lane has in local memory; alloca moves it */
 	u8 regs[] __attribute__((aligned(64)));
 };
 
@@ -266,7 +266,7 @@ struct block {
 	size_t local_bytes;
 	struct barrier barriers[N_BARRIERS];
 	u32 barriers_used; /* a set of those that are in use */
-	u64 wake_ns; /* after a run without progress: when to look again */
+	u64 wake_ns;	   /* after a run without progress: when to look again */
 	struct block *next;
 	struct warp **warps;
 };

@@ -199,7 +199,8 @@ u32 print_format(struct warp *w, u32 lane, u64 format, u64 at)
 		format += read_conversion(w, lane, format, &c);
 		used = format_one(&c, &args, text + len, sizeof(text) - len);
 		if (used > 0)
-			len += (size_t)used < sizeof(text) - len ? (size_t)used : sizeof(text) - len - 1;
+			len += (size_t)used < sizeof(text) - len ? (size_t)used
+								 : sizeof(text) - len - 1;
 		n += used >= 0 && c.kind != '%';
 	}
 	buffer_add(w->block->launch, text, len);

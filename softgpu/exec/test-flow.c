@@ -64,29 +64,28 @@ static u32 collatz(u32 thread, u32 n_block)
 	return steps;
 }
 
-static const char collatz_text[] = KERNEL(
-	"add.u32 %r4, %r3, 1; mov.u32 %r9, 0;\n"
-	"LOOP: setp.eq.u32 %p, %r4, 1; @%p bra OUT;\n"
-	"and.b32 %r5, %r4, 1; setp.eq.u32 %q, %r5, 0; @%q bra EVEN;\n"
-	"mad.lo.u32 %r4, %r4, 3, 1; bra NEXT;\n"
-	"EVEN: shr.u32 %r4, %r4, 1;\n"
-	"NEXT: add.u32 %r9, %r9, 1; bra LOOP;\n"
-	"OUT: " STORE_R9);
+static const char collatz_text[] =
+	KERNEL("add.u32 %r4, %r3, 1; mov.u32 %r9, 0;\n"
+	       "LOOP: setp.eq.u32 %p, %r4, 1; @%p bra OUT;\n"
+	       "and.b32 %r5, %r4, 1; setp.eq.u32 %q, %r5, 0; @%q bra EVEN;\n"
+	       "mad.lo.u32 %r4, %r4, 3, 1; bra NEXT;\n"
+	       "EVEN: shr.u32 %r4, %r4, 1;\n"
+	       "NEXT: add.u32 %r9, %r9, 1; bra LOOP;\n"
+	       "OUT: " STORE_R9);
 
 static u32 switched(u32 thread, u32 n_block)
 {
 	return (u32[]){ 10, 21, 32, 43 }[thread % 4];
 }
 
-static const char brx_text[] = KERNEL(
-	"and.b32 %r4, %r3, 3; mov.u32 %r9, 0;\n"
-	"TABLE: .branchtargets L0, L1, L2, L3;\n"
-	"brx.idx %r4, TABLE;\n"
-	"L0: add.u32 %r9, %r9, 10; bra END;\n"
-	"L1: add.u32 %r9, %r9, 21; bra END;\n"
-	"L2: add.u32 %r9, %r9, 32; bra END;\n"
-	"L3: add.u32 %r9, %r9, 43;\n"
-	"END: " STORE_R9);
+static const char brx_text[] = KERNEL("and.b32 %r4, %r3, 3; mov.u32 %r9, 0;\n"
+				      "TABLE: .branchtargets L0, L1, L2, L3;\n"
+				      "brx.idx %r4, TABLE;\n"
+				      "L0: add.u32 %r9, %r9, 10; bra END;\n"
+				      "L1: add.u32 %r9, %r9, 21; bra END;\n"
+				      "L2: add.u32 %r9, %r9, 32; bra END;\n"
+				      "L3: add.u32 %r9, %r9, 43;\n"
+				      "END: " STORE_R9);
 
 /* How many are together again after a branch: all, whatever way they went. */
 static u32 everybody(u32 thread, u32 n_block)
@@ -94,19 +93,18 @@ static u32 everybody(u32 thread, u32 n_block)
 	return 32;
 }
 
-static const char meet_text[] = KERNEL(
-	"and.b32 %r4, %r3, 7;\n"
-	"LOOP: setp.eq.u32 %p, %r4, 0; @%p bra OUT; sub.u32 %r4, %r4, 1; bra LOOP;\n"
-	"OUT: activemask.b32 %r5; popc.b32 %r9, %r5; " STORE_R9);
+static const char meet_text[] =
+	KERNEL("and.b32 %r4, %r3, 7;\n"
+	       "LOOP: setp.eq.u32 %p, %r4, 0; @%p bra OUT; sub.u32 %r4, %r4, 1; bra LOOP;\n"
+	       "OUT: activemask.b32 %r5; popc.b32 %r9, %r5; " STORE_R9);
 
 /* A lock that the lanes of a warp want at once. */
-static const char lane_lock_text[] =
-	".global .u32 lock; .global .u32 count;\n" KERNEL(
-		"mov.u64 %x2, lock; mov.u64 %x3, count; mov.u32 %r9, 0;\n"
-		"TRY: atom.global.cas.b32 %r4, [%x2], 0, 1; setp.ne.u32 %p, %r4, 0; @%p bra TRY;\n"
-		"ld.volatile.global.u32 %r5, [%x3]; add.u32 %r5, %r5, 1; st.volatile.global.u32 [%x3], %r5;\n"
-		"membar.gl; atom.global.exch.b32 %r6, [%x2], 0;\n"
-		"bar.sync 0; ld.volatile.global.u32 %r9, [%x3]; " STORE_R9);
+static const char lane_lock_text[] = ".global .u32 lock; .global .u32 count;\n" KERNEL(
+	"mov.u64 %x2, lock; mov.u64 %x3, count; mov.u32 %r9, 0;\n"
+	"TRY: atom.global.cas.b32 %r4, [%x2], 0, 1; setp.ne.u32 %p, %r4, 0; @%p bra TRY;\n"
+	"ld.volatile.global.u32 %r5, [%x3]; add.u32 %r5, %r5, 1; st.volatile.global.u32 [%x3], %r5;\n"
+	"membar.gl; atom.global.exch.b32 %r6, [%x2], 0;\n"
+	"bar.sync 0; ld.volatile.global.u32 %r9, [%x3]; " STORE_R9);
 
 /* The classic that needs threads to make progress on their own: the holder is further on. */
 static const char spin_text[] = KERNEL(
@@ -180,7 +178,8 @@ static void test_blocks(void)
 			  o.out[8200] == 4095,
 		  "atomic operations of 3,840 threads in 40 blocks");
 	o = run(collatz_text, 64, 128, (struct kit_run){ .budget = 5000 });
-	kit_check(is_done(&o) && o.out[8191] == collatz(8191, 0), "in slices of 5,000 instructions");
+	kit_check(is_done(&o) && o.out[8191] == collatz(8191, 0),
+		  "in slices of 5,000 instructions");
 }
 
 /* ---- barriers ----------------------------------------------------------------------------------- */
@@ -190,12 +189,10 @@ static u32 reversed(u32 thread, u32 n_block)
 	return n_block - 1 - thread % n_block + 1000 * (thread / n_block);
 }
 
-static const char reverse_text[] =
-	".shared .align 4 .b8 buffer[4096];\n" KERNEL(
-		"mov.u32 %r4, buffer; mad.lo.u32 %r5, %r0, 4, %r4; mad.lo.u32 %r6, %r1, 1000, %r0;\n"
-		"st.shared.u32 [%r5], %r6; bar.sync 0;\n"
-		"sub.u32 %r7, %r2, %r0; mad.lo.u32 %r5, %r7, 4, %r4; ld.shared.u32 %r9, [%r5+-4]; "
-		STORE_R9);
+static const char reverse_text[] = ".shared .align 4 .b8 buffer[4096];\n" KERNEL(
+	"mov.u32 %r4, buffer; mad.lo.u32 %r5, %r0, 4, %r4; mad.lo.u32 %r6, %r1, 1000, %r0;\n"
+	"st.shared.u32 [%r5], %r6; bar.sync 0;\n"
+	"sub.u32 %r7, %r2, %r0; mad.lo.u32 %r5, %r7, 4, %r4; ld.shared.u32 %r9, [%r5+-4]; " STORE_R9);
 
 static const char dynamic_text[] =
 	".extern .shared .align 16 .b8 dynamic[]; .shared .b32 own[3];\n" KERNEL(
@@ -207,24 +204,23 @@ static const char dynamic_text[] =
 		"ld.u32 %r9, [%x4]; " STORE_R9);
 
 /* Producers (the first two warps) arrive, consumers wait for 128 threads. */
-static const char named_text[] =
-	".shared .b32 box[64];\n" KERNEL(
-		"mov.u32 %r4, box; setp.ge.u32 %p, %r0, 64; @%p bra CONSUME;\n"
-		"mad.lo.u32 %r5, %r0, 4, %r4; add.u32 %r6, %r0, 100; st.shared.u32 [%r5], %r6;\n"
-		"bar.arrive 1, 128; mov.u32 %r9, 0; bra END;\n"
-		"CONSUME: bar.sync 1, 128; sub.u32 %r5, %r0, 64; mad.lo.u32 %r5, %r5, 4, %r4;\n"
-		"ld.shared.u32 %r9, [%r5];\n"
-		"END: " STORE_R9);
+static const char named_text[] = ".shared .b32 box[64];\n" KERNEL(
+	"mov.u32 %r4, box; setp.ge.u32 %p, %r0, 64; @%p bra CONSUME;\n"
+	"mad.lo.u32 %r5, %r0, 4, %r4; add.u32 %r6, %r0, 100; st.shared.u32 [%r5], %r6;\n"
+	"bar.arrive 1, 128; mov.u32 %r9, 0; bra END;\n"
+	"CONSUME: bar.sync 1, 128; sub.u32 %r5, %r0, 64; mad.lo.u32 %r5, %r5, 4, %r4;\n"
+	"ld.shared.u32 %r9, [%r5];\n"
+	"END: " STORE_R9);
 
 static u32 consumed(u32 thread, u32 n_block)
 {
 	return thread < 64 ? 0 : thread - 64 + 100;
 }
 
-static const char reduce_text[] = KERNEL(
-	"setp.lt.u32 %p, %r0, 50; bar.red.popc.u32 %r9, 0, %p; bar.red.or.pred %q, 0, !%p;\n"
-	"selp.b32 %r4, 1000, 0, %q; add.u32 %r9, %r9, %r4; bar.red.and.pred %q, 0, %p;\n"
-	"selp.b32 %r4, 5000, 0, %q; add.u32 %r9, %r9, %r4; " STORE_R9);
+static const char reduce_text[] =
+	KERNEL("setp.lt.u32 %p, %r0, 50; bar.red.popc.u32 %r9, 0, %p; bar.red.or.pred %q, 0, !%p;\n"
+	       "selp.b32 %r4, 1000, 0, %q; add.u32 %r9, %r9, %r4; bar.red.and.pred %q, 0, %p;\n"
+	       "selp.b32 %r4, 5000, 0, %q; add.u32 %r9, %r9, %r4; " STORE_R9);
 
 static u32 reduced(u32 thread, u32 n_block)
 {
@@ -232,18 +228,20 @@ static u32 reduced(u32 thread, u32 n_block)
 }
 
 /* Threads that have ended are not waited for. */
-static const char ended_text[] = KERNEL("setp.lt.u32 %p, %r0, 40; @%p exit; bar.sync 0; mov.u32 %r9, 7; "
-					STORE_R9);
+static const char ended_text[] =
+	KERNEL("setp.lt.u32 %p, %r0, 40; @%p exit; bar.sync 0; mov.u32 %r9, 7; " STORE_R9);
 
 static void test_barriers(void)
 {
 	struct outcome o;
 
 	check_words("shared memory turned around, blocks of 96", reverse_text, 4, 96, reversed);
-	check_words("named barriers: producers arrive, consumers wait", named_text, 1, 128, consumed);
+	check_words("named barriers: producers arrive, consumers wait", named_text, 1, 128,
+		    consumed);
 	check_words("bar.red: popc, or, and", reduce_text, 1, 96, reduced);
 	o = run(ended_text, 1, 96, (struct kit_run){ 0 });
-	kit_check(is_done(&o) && o.out[95] == 7 && o.out[0] == 0, "a barrier without those that ended");
+	kit_check(is_done(&o) && o.out[95] == 7 && o.out[0] == 0,
+		  "a barrier without those that ended");
 	o = run(dynamic_text, 3, 64, (struct kit_run){ .shared = 256 });
 	kit_check(is_done(&o) && o.out[64] == 1063, "dynamic shared memory, by a generic address");
 	o = run(KERNEL("setp.lt.u32 %p, %r0, 16; @%p bar.sync 1, 64;"), 1, 32,
@@ -260,13 +258,13 @@ static u32 warp_sum(u32 thread, u32 n_block)
 	return 496 + thread / 32 * 1024;
 }
 
-static const char shfl_text[] = KERNEL(
-	"mov.u32 %r9, %r3;\n"
-	"shfl.sync.bfly.b32 %r4|%p, %r9, 16, 31, -1; add.u32 %r9, %r9, %r4;\n"
-	"shfl.sync.bfly.b32 %r4, %r9, 8, 31, -1; add.u32 %r9, %r9, %r4;\n"
-	"shfl.sync.bfly.b32 %r4, %r9, 4, 31, -1; add.u32 %r9, %r9, %r4;\n"
-	"shfl.sync.bfly.b32 %r4, %r9, 2, 31, -1; add.u32 %r9, %r9, %r4;\n"
-	"shfl.sync.bfly.b32 %r4, %r9, 1, 31, -1; add.u32 %r9, %r9, %r4; " STORE_R9);
+static const char shfl_text[] =
+	KERNEL("mov.u32 %r9, %r3;\n"
+	       "shfl.sync.bfly.b32 %r4|%p, %r9, 16, 31, -1; add.u32 %r9, %r9, %r4;\n"
+	       "shfl.sync.bfly.b32 %r4, %r9, 8, 31, -1; add.u32 %r9, %r9, %r4;\n"
+	       "shfl.sync.bfly.b32 %r4, %r9, 4, 31, -1; add.u32 %r9, %r9, %r4;\n"
+	       "shfl.sync.bfly.b32 %r4, %r9, 2, 31, -1; add.u32 %r9, %r9, %r4;\n"
+	       "shfl.sync.bfly.b32 %r4, %r9, 1, 31, -1; add.u32 %r9, %r9, %r4; " STORE_R9);
 
 static u32 up_down(u32 thread, u32 n_block)
 {
@@ -283,11 +281,11 @@ static const char up_down_text[] = KERNEL(
 	"shfl.sync.idx.b32 %r8, %r4, 5, 0x181f, -1; mad.lo.u32 %r9, %r8, 100000, %r9; " STORE_R9);
 
 /* Both halves of the warp come to the same exchange on different ways. */
-static const char apart_text[] = KERNEL(
-	"mov.u32 %r4, %laneid; setp.lt.u32 %p, %r4, 16; @%p bra LOW;\n"
-	"add.u32 %r5, %r4, 100; shfl.sync.bfly.b32 %r9, %r5, 16, 31, -1; bra END;\n"
-	"LOW: mul.lo.u32 %r5, %r4, 2; shfl.sync.bfly.b32 %r9, %r5, 16, 31, -1;\n"
-	"END: bar.warp.sync -1; " STORE_R9);
+static const char apart_text[] =
+	KERNEL("mov.u32 %r4, %laneid; setp.lt.u32 %p, %r4, 16; @%p bra LOW;\n"
+	       "add.u32 %r5, %r4, 100; shfl.sync.bfly.b32 %r9, %r5, 16, 31, -1; bra END;\n"
+	       "LOW: mul.lo.u32 %r5, %r4, 2; shfl.sync.bfly.b32 %r9, %r5, 16, 31, -1;\n"
+	       "END: bar.warp.sync -1; " STORE_R9);
 
 static u32 apart(u32 thread, u32 n_block)
 {
@@ -396,18 +394,15 @@ static u32 itself(u32 thread, u32 n_block)
 	return thread;
 }
 
-static const char const_text[] =
-	".const .align 4 .u32 numbers[4] = { 5, 6, 7, 8 };\n" KERNEL(
-		"mov.u64 %x2, numbers; and.b32 %r4, %r3, 3; mad.wide.u32 %x2, %r4, 4, %x2;\n"
-		"ld.const.u32 %r9, [%x2]; sub.u32 %r9, %r9, 5; sub.u32 %r5, %r3, %r4; add.u32 %r9, %r9, %r5; "
-		STORE_R9);
+static const char const_text[] = ".const .align 4 .u32 numbers[4] = { 5, 6, 7, 8 };\n" KERNEL(
+	"mov.u64 %x2, numbers; and.b32 %r4, %r3, 3; mad.wide.u32 %x2, %r4, 4, %x2;\n"
+	"ld.const.u32 %r9, [%x2]; sub.u32 %r9, %r9, 5; sub.u32 %r5, %r3, %r4; add.u32 %r9, %r9, %r5; " STORE_R9);
 
 /* %p ends before the first carry and shares its place; %q has to live through the second. */
 static const char carry_text[] = KERNEL(
 	"setp.eq.u32 %p, %r3, 5; selp.u32 %r9, 2, 1, %p; add.cc.u32 %r4, %r3, -1; addc.u32 %r5, 0, 0;\n"
 	"setp.ne.u32 %q, %r3, 0; sub.cc.u32 %r4, %r3, 0; subc.u32 %r6, 0, 0;\n"
-	"selp.u32 %r7, 10, 20, %q; add.u32 %r9, %r9, %r5; add.u32 %r9, %r9, %r6; add.u32 %r9, %r9, %r7;"
-	STORE_R9);
+	"selp.u32 %r7, 10, 20, %q; add.u32 %r9, %r9, %r5; add.u32 %r9, %r9, %r6; add.u32 %r9, %r9, %r7;" STORE_R9);
 
 static u32 carry(u32 thread, u32 n_block)
 {
@@ -464,18 +459,22 @@ static void test_ends(void)
 		    EXEC_FAULT_ADDRESS);
 	check_fault("a load far away", KERNEL("mov.u64 %x2, 0x7fff12345678; ld.u32 %r4, [%x2];"),
 		    EXEC_FAULT_ADDRESS);
-	check_fault("a generic address with all bits", KERNEL("mov.u64 %x2, -8; ld.u64 %x3, [%x2];"),
-		    EXEC_FAULT_ADDRESS);
-	check_fault("past the end of shared memory", KERNEL("mov.u32 %r4, 60000; ld.shared.u32 %r5, [%r4];"),
-		    EXEC_FAULT_ADDRESS);
-	check_fault("a misaligned load", KERNEL("ld.global.u32 %r4, [%x0+2];"), EXEC_FAULT_MISALIGNED);
+	check_fault("a generic address with all bits",
+		    KERNEL("mov.u64 %x2, -8; ld.u64 %x3, [%x2];"), EXEC_FAULT_ADDRESS);
+	check_fault("past the end of shared memory",
+		    KERNEL("mov.u32 %r4, 60000; ld.shared.u32 %r5, [%r4];"), EXEC_FAULT_ADDRESS);
+	check_fault("a misaligned load", KERNEL("ld.global.u32 %r4, [%x0+2];"),
+		    EXEC_FAULT_MISALIGNED);
 	check_fault("trap", KERNEL("trap;"), EXEC_FAULT_TRAP);
-	check_fault("a call to a number", KERNEL("mov.u64 %x2, 12345;\nP: .callprototype _ ();\n"
-						  "call %x2, (), P;"), EXEC_FAULT_PC);
+	check_fault("a call to a number",
+		    KERNEL("mov.u64 %x2, 12345;\nP: .callprototype _ ();\n"
+			   "call %x2, (), P;"),
+		    EXEC_FAULT_PC);
 	o = run(print_text, 1, 1, (struct kit_run){ 0 });
 	kit_check(!strcmp(kit_printed(), "-5 word  3.14 -1234567890123 A%\n") && o.out[0] == 5,
 		  "vprintf");
-	o = run(KERNEL("nanosleep.u32 200000; mov.u32 %r9, 7; " STORE_R9), 1, 32, (struct kit_run){ 0 });
+	o = run(KERNEL("nanosleep.u32 200000; mov.u32 %r9, 7; " STORE_R9), 1, 32,
+		(struct kit_run){ 0 });
 	kit_check(is_done(&o) && o.out[31] == 7, "nanosleep ends");
 }
 

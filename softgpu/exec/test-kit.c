@@ -43,8 +43,7 @@ void kit_init(void)
 
 	if (p == MAP_FAILED)
 		abort();
-	memory = (u8 *)(((uintptr_t)p + SPACE_BLOCK_SIZE - 1) &
-			~(uintptr_t)(SPACE_BLOCK_SIZE - 1));
+	memory = (u8 *)(((uintptr_t)p + SPACE_BLOCK_SIZE - 1) & ~(uintptr_t)(SPACE_BLOCK_SIZE - 1));
 	range.addr = (u64)(uintptr_t)memory;
 	range.size = MEMORY_BYTES;
 	if (space_add(&range, range.addr, MEMORY_BYTES, SPACE_READ_WRITE, SPACE_EVERYONE))
@@ -126,8 +125,8 @@ const char *kit_printed(void)
 struct exec_progress kit_run(const struct kit_run *run)
 {
 	struct exec_launch_args args = {
-		.kernel = run->kernel ? exec_kernel_find(run->image, run->kernel) :
-					exec_kernel_at(run->image, 0),
+		.kernel = run->kernel ? exec_kernel_find(run->image, run->kernel)
+				      : exec_kernel_at(run->image, 0),
 		.grid = { run->grid ? run->grid : 1, 1, 1 },
 		.block = { run->block ? run->block : 32, 1, 1 },
 		.dynamic_shared_bytes = run->shared,

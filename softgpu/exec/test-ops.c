@@ -177,6 +177,7 @@ static f16 half_ftz(f16 h)
 
 #define H(x) ((f64)half_to_float(x))
 
+/* clang-format off */
 /* ---- the table ---------------------------------------------------------------------------------- */
 
 /*
@@ -448,6 +449,7 @@ static f16 half_ftz(f16 h)
 	   isnan(a) || a <= -0x1p63 ? INT64_MIN : a >= 0x1p63 ? INT64_MAX : (s64)a)                \
 	OP("cvt.rzi.u64.f32 %d, %a", u64, f32, f32, f32,                                           \
 	   isnan(a) ? UINT64_C(1) << 63 : a <= 0 ? 0 : a >= 0x1p64f ? UINT64_MAX : (u64)a)
+/* clang-format on */
 
 /* ---- one function and one entry for each line --------------------------------------------------- */
 
@@ -494,15 +496,11 @@ static u32 n_ops;
 #define OP(text, D, TA, TB, TC, result) DEFINE(__COUNTER__, text, 0, D, TA, TB, TC, result)
 #define NEAR(ulps, text, T, result)	DEFINE(__COUNTER__, text, ulps, T, T, T, T, result)
 INTEGERS
-BITS
-COMPARISONS
-FLOATS
-HALVES
-CONVERSIONS
+BITS COMPARISONS FLOATS HALVES CONVERSIONS
 
-/* ---- operands ----------------------------------------------------------------------------------- */
+	/* ---- operands ----------------------------------------------------------------------------------- */
 
-static u64 seed = 1;
+	static u64 seed = 1;
 
 static u64 any_bits(void)
 {
@@ -515,9 +513,10 @@ static u64 any_bits(void)
 static u64 any_f32(void)
 {
 	static const u32 edges[] = {
-		0, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001,
-		1, 0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x3f000000, 0x3fc00000,
-		0x40200000, 0x4f000000, 0x4f800000, 0xcf000000, 0x5f000000, 0x477ff000, 0x33000000,
+		0,	    0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000,
+		0x7fc00000, 0x7f800001, 1,	    0x80000001, 0x007fffff, 0x00800000,
+		0x7f7fffff, 0xff7fffff, 0x3f000000, 0x3fc00000, 0x40200000, 0x4f000000,
+		0x4f800000, 0xcf000000, 0x5f000000, 0x477ff000, 0x33000000,
 	};
 
 	switch (any_bits() % 4) {
@@ -534,10 +533,19 @@ static u64 any_f32(void)
 static u64 any_f64(void)
 {
 	static const u64 edges[] = {
-		0, 1, UINT64_C(0x7ff0000000000000), UINT64_C(0x7ff8000000000000),
-		UINT64_C(0x8000000000000000), UINT64_C(0x41dfffffffc00000), UINT64_C(0x41e0000000000000),
-		UINT64_C(0xc1e0000000200000), UINT64_C(0x43e0000000000000), UINT64_C(0x3fe0000000000000),
-		UINT64_C(0x47efffffefffffff), UINT64_C(0x0010000000000000), UINT64_C(0xffefffffffffffff),
+		0,
+		1,
+		UINT64_C(0x7ff0000000000000),
+		UINT64_C(0x7ff8000000000000),
+		UINT64_C(0x8000000000000000),
+		UINT64_C(0x41dfffffffc00000),
+		UINT64_C(0x41e0000000000000),
+		UINT64_C(0xc1e0000000200000),
+		UINT64_C(0x43e0000000000000),
+		UINT64_C(0x3fe0000000000000),
+		UINT64_C(0x47efffffefffffff),
+		UINT64_C(0x0010000000000000),
+		UINT64_C(0xffefffffffffffff),
 	};
 
 	switch (any_bits() % 4) {
@@ -583,33 +591,34 @@ static void write_kernel(char *text, size_t size, const struct op *op)
 
 	for (int i = 0; i < 4; i++)
 		bits[i] = 8 * op->bytes[i];
-	snprintf(text, size,
-		 ".visible .entry op(.param .u64 in, .param .u64 out)\n{\n"
-		 ".reg .pred %%p, %%q; .reg .b32 %%t, %%i, %%n; .reg .b64 %%u, %%x, %%y;\n"
-		 ".reg .b%u %%d; .reg .b%u %%a; .reg .b%u %%b; .reg .b%u %%c;\n"
-		 "mov.u32 %%i, %%ctaid.x; mov.u32 %%n, %%ntid.x; mov.u32 %%t, %%tid.x;\n"
-		 "mad.lo.u32 %%i, %%i, %%n, %%t; setp.ne.s32 %%q, %%i, %%i;\n"
-		 "ld.param.u64 %%x, [in]; mad.wide.u32 %%x, %%i, 24, %%x;\n"
-		 "ld.global.b%u %%a, [%%x]; ld.global.b%u %%b, [%%x+8]; ld.global.b%u %%c, [%%x+16];\n"
-		 "%s;\n"
-		 "ld.param.u64 %%y, [out]; mad.wide.u32 %%y, %%i, 8, %%y;\n"
-		 "st.global.b%u [%%y], %%d;\nret;\n}\n",
-		 bits[0], bits[1], bits[2], bits[3], bits[1], bits[2], bits[3], op->text, bits[0]);
+	snprintf(
+		text, size,
+		".visible .entry op(.param .u64 in, .param .u64 out)\n{\n"
+		".reg .pred %%p, %%q; .reg .b32 %%t, %%i, %%n; .reg .b64 %%u, %%x, %%y;\n"
+		".reg .b%u %%d; .reg .b%u %%a; .reg .b%u %%b; .reg .b%u %%c;\n"
+		"mov.u32 %%i, %%ctaid.x; mov.u32 %%n, %%ntid.x; mov.u32 %%t, %%tid.x;\n"
+		"mad.lo.u32 %%i, %%i, %%n, %%t; setp.ne.s32 %%q, %%i, %%i;\n"
+		"ld.param.u64 %%x, [in]; mad.wide.u32 %%x, %%i, 24, %%x;\n"
+		"ld.global.b%u %%a, [%%x]; ld.global.b%u %%b, [%%x+8]; ld.global.b%u %%c, [%%x+16];\n"
+		"%s;\n"
+		"ld.param.u64 %%y, [out]; mad.wide.u32 %%y, %%i, 8, %%y;\n"
+		"st.global.b%u [%%y], %%d;\nret;\n}\n",
+		bits[0], bits[1], bits[2], bits[3], bits[1], bits[2], bits[3], op->text, bits[0]);
 }
 
 static bool is_nan(u64 v, const char *type)
 {
-	return !strcmp(type, "f32") ? isnan(float_of_bits((u32)v)) :
-	       !strcmp(type, "f64") ? isnan(double_of_bits(v)) :
-				      false;
+	return !strcmp(type, "f32")   ? isnan(float_of_bits((u32)v))
+	       : !strcmp(type, "f64") ? isnan(double_of_bits(v))
+				      : false;
 }
 
 static bool is_right(const struct op *op, u64 got, u64 want)
 {
 	/* There is one NaN in f32; in f64 any will do. */
 	if (is_nan(want, op->types[0]))
-		return !strcmp(op->types[0], "f32") ? (u32)got == 0x7fffffff :
-						      is_nan(got, op->types[0]);
+		return !strcmp(op->types[0], "f32") ? (u32)got == 0x7fffffff
+						    : is_nan(got, op->types[0]);
 	if (op->ulps && (got ^ want) >> 31 == 0)
 		return (u64)llabs((s64)got - (s64)want) <= op->ulps;
 	return got == want;
@@ -617,7 +626,7 @@ static bool is_right(const struct op *op, u64 got, u64 want)
 
 static void test_op(const struct op *op, const char *isa)
 {
-	u64 (*in)[3] = kit_alloc(N_THREADS * sizeof(*in)), *out = kit_alloc(N_THREADS * 8);
+	u64(*in)[3] = kit_alloc(N_THREADS * sizeof(*in)), *out = kit_alloc(N_THREADS * 8);
 	struct exec_image *image;
 	struct exec_progress p;
 	char text[2048];
@@ -641,8 +650,8 @@ static void test_op(const struct op *op, const char *isa)
 		if (is_right(op, out[i], want))
 			continue;
 		if (!n_wrong++)
-			printf("%s: a 0x%llx b 0x%llx c 0x%llx gives 0x%llx, not 0x%llx\n", op->text,
-			       (unsigned long long)in[i][0], (unsigned long long)in[i][1],
+			printf("%s: a 0x%llx b 0x%llx c 0x%llx gives 0x%llx, not 0x%llx\n",
+			       op->text, (unsigned long long)in[i][0], (unsigned long long)in[i][1],
 			       (unsigned long long)in[i][2], (unsigned long long)out[i],
 			       (unsigned long long)want);
 	}

@@ -53,8 +53,7 @@ static int shfl(struct warp *w, const struct insn *in, u32 mask)
 {
 	u32 *d = operand(w, in->op[0]), p = 0;
 
-	FOR_LANES(l, mask)
-	{
+	FOR_LANES(l, mask) {
 		u32 from;
 
 		p |= (u32)shfl_source(in->mode, l, w->exchange_b[l], w->exchange_c[l], &from) << l;
@@ -79,9 +78,9 @@ static u32 ballot(const struct warp *w)
 static int vote(struct warp *w, const struct insn *in, u32 mask)
 {
 	u32 yes = ballot(w);
-	bool result = in->mode == PTX_MODE_ALL ? yes == w->members :
-		      in->mode == PTX_MODE_ANY ? yes != 0 :
-						 yes == 0 || yes == w->members;
+	bool result = in->mode == PTX_MODE_ALL	 ? yes == w->members
+		      : in->mode == PTX_MODE_ANY ? yes != 0
+						 : yes == 0 || yes == w->members;
 
 	predicate_set(w, in->op[0], mask, result ? ALL_LANES : 0);
 	return RUN_ON;
@@ -131,8 +130,7 @@ static int match_all(struct warp *w, const struct insn *in, u32 mask)
 		T *d = operand(w, in->op[0]);                                                      \
 		T a = (T)w->exchange_a[__builtin_ctz(w->members)];                                 \
                                                                                                    \
-		FOR_LANES(l, w->members & (w->members - 1))                                        \
-		{                                                                                  \
+		FOR_LANES(l, w->members & (w->members - 1)) {                                      \
 			T b = (T)w->exchange_a[l];                                                 \
                                                                                                    \
 			a = (T)(expr);                                                             \
@@ -157,8 +155,7 @@ static int redux_f32(struct warp *w, const struct insn *in, u32 mask)
 	bool any = false, nan = false;
 	f32 best = 0;
 
-	FOR_LANES(l, w->members)
-	{
+	FOR_LANES(l, w->members) {
 		u32 v = (u32)w->exchange_a[l] & (in->imm & PTX_F_ABS ? INT32_MAX : UINT32_MAX);
 		f32 f;
 
@@ -359,8 +356,7 @@ int read_sreg(struct warp *w, const struct insn *in, u32 mask)
 	/* Loops that wait for a time poll as well. */
 	if (sreg >= PTX_SREG_CLOCK && sreg <= PTX_SREG_GLOBALTIMER_HI)
 		w->spun += 64;
-	FOR_LANES(l, mask)
-	{
+	FOR_LANES(l, mask) {
 		if (per_lane)
 			v = lane_sreg(w, sreg, l);
 		memcpy(d + l * in->bytes, &v, in->bytes);

@@ -38,9 +38,9 @@ enum fatbin_flags {
 struct fatbin_entry {
 	uint16_t kind;
 	uint16_t version;
-	uint32_t header_bytes;	/* to the payload; strings may lie between */
-	uint64_t padded_bytes;	/* of the payload, as stored */
-	uint32_t packed_bytes;	/* 0: not compressed */
+	uint32_t header_bytes; /* to the payload; strings may lie between */
+	uint64_t padded_bytes; /* of the payload, as stored */
+	uint32_t packed_bytes; /* 0: not compressed */
 	uint32_t options_offset;
 	uint16_t minor, major;
 	uint32_t arch;

@@ -131,7 +131,8 @@ static f64 differ_bodies(const struct subject *s)
 
 static void run_options(const struct subject *s)
 {
-	plain_options(at(s->params[0]), at(s->params[1]), at(s->params[2]), s->want, (f32 *)s->want + s->n, s->n);
+	plain_options(at(s->params[0]), at(s->params[1]), at(s->params[2]), s->want,
+		      (f32 *)s->want + s->n, s->n);
 }
 
 static f64 differ_options(const struct subject *s)
@@ -171,7 +172,8 @@ static void launch(const struct subject *s, const struct exec_image *image)
 	exec_launch_free(l);
 }
 
-static f64 best_of_launches(const struct subject *s, const struct exec_image *image, u32 workers, clockid_t clock)
+static f64 best_of_launches(const struct subject *s, const struct exec_image *image, u32 workers,
+			    clockid_t clock)
 {
 	f64 best = 1e9;
 
@@ -211,8 +213,8 @@ static void measure(const struct subject *s)
 	one = best_of_launches(s, image, 1, CLOCK_PROCESS_CPUTIME_ID);
 	wall = best_of_launches(s, image, 1, CLOCK_MONOTONIC);
 	two = best_of_launches(s, image, 2, CLOCK_MONOTONIC);
-	printf("%-14s %9.2f %9.2f %7.2fx %7.2fx %10.1f %10.1e\n", s->name, plain * 1e3, one * 1e3, one / plain,
-	       wall / two, (first - wall) * 1e3, difference);
+	printf("%-14s %9.2f %9.2f %7.2fx %7.2fx %10.1f %10.1e\n", s->name, plain * 1e3, one * 1e3,
+	       one / plain, wall / two, (first - wall) * 1e3, difference);
 	exec_image_free(image);
 	kit_reset();
 }
@@ -222,8 +224,8 @@ static void measure(const struct subject *s)
 static void measure_saxpy(void)
 {
 	enum { N = 1 << 21 };
-	struct subject s = { "saxpy", kernel_saxpy, { N / 256, 1, 1 }, { 256, 1, 1 }, .n = N,
-			     .plain = run_saxpy, .difference = differ_second };
+	struct subject s = { "saxpy", kernel_saxpy,	  { N / 256, 1, 1 },	      { 256, 1, 1 },
+			     .n = N,  .plain = run_saxpy, .difference = differ_second };
 	f32 two = 2;
 
 	s.params[0] = floats(N);
@@ -237,8 +239,10 @@ static void measure_saxpy(void)
 static void measure_matmul(void)
 {
 	enum { N = 512 };
-	struct subject s = { "matrix product", kernel_matmul, { N / 32, N / 32, 1 }, { 32, 32, 1 }, .n = N * N,
-			     .plain = run_matmul, .difference = differ_third };
+	struct subject s = {
+		"matrix product", kernel_matmul,       { N / 32, N / 32, 1 },	  { 32, 32, 1 },
+		.n = N * N,	  .plain = run_matmul, .difference = differ_third
+	};
 
 	for (int i = 0; i < 3; i++)
 		s.params[i] = floats(N * N);
@@ -250,8 +254,8 @@ static void measure_matmul(void)
 static void measure_sum(void)
 {
 	enum { N = 1 << 22 };
-	struct subject s = { "sum", kernel_sum, { 256, 1, 1 }, { 256, 1, 1 }, .n = N,
-			     .plain = run_sum, .difference = differ_sum };
+	struct subject s = { "sum",  kernel_sum,       { 256, 1, 1 },		{ 256, 1, 1 },
+			     .n = N, .plain = run_sum, .difference = differ_sum };
 
 	s.params[0] = floats(N);
 	s.params[1] = floats(256);
@@ -263,8 +267,13 @@ static void measure_sum(void)
 static void measure_histogram(void)
 {
 	enum { N = 1 << 24 };
-	struct subject s = { "histogram", kernel_histogram, { 64, 1, 1 }, { 256, 1, 1 }, .n = N,
-			     .plain = run_histogram, .difference = differ_histogram };
+	struct subject s = { "histogram",
+			     kernel_histogram,
+			     { 64, 1, 1 },
+			     { 256, 1, 1 },
+			     .n = N,
+			     .plain = run_histogram,
+			     .difference = differ_histogram };
 	u8 *data = kit_alloc(N);
 
 	for (u32 i = 0; i < N; i++)
@@ -279,8 +288,10 @@ static void measure_histogram(void)
 static void measure_bodies(void)
 {
 	enum { N = 2048 };
-	struct subject s = { "n bodies", kernel_bodies, { N / 128, 1, 1 }, { 128, 1, 1 }, .n = N,
-			     .plain = run_bodies, .difference = differ_bodies };
+	struct subject s = {
+		"n bodies", kernel_bodies,	 { N / 128, 1, 1 },	     { 128, 1, 1 },
+		.n = N,	    .plain = run_bodies, .difference = differ_bodies
+	};
 	f64 *place = kit_alloc(N * 32);
 
 	for (u32 i = 0; i < 4 * N; i++)
@@ -295,8 +306,10 @@ static void measure_bodies(void)
 static void measure_options(void)
 {
 	enum { N = 1 << 20 };
-	struct subject s = { "Black-Scholes", kernel_options, { N / 256, 1, 1 }, { 256, 1, 1 }, .n = N,
-			     .plain = run_options, .difference = differ_options };
+	struct subject s = {
+		"Black-Scholes", kernel_options,       { N / 256, 1, 1 },	    { 256, 1, 1 },
+		.n = N,		 .plain = run_options, .difference = differ_options
+	};
 
 	for (int i = 0; i < 5; i++)
 		s.params[i] = floats(N);
@@ -308,8 +321,10 @@ static void measure_options(void)
 static void measure_stencil(void)
 {
 	enum { N = 2048 };
-	struct subject s = { "stencil", kernel_stencil, { N / 32, N / 8, 1 }, { 32, 8, 1 }, .n = N * N,
-			     .plain = run_stencil, .difference = differ_second };
+	struct subject s = {
+		"stencil",  kernel_stencil,	  { N / 32, N / 8, 1 },	      { 32, 8, 1 },
+		.n = N * N, .plain = run_stencil, .difference = differ_second
+	};
 
 	s.params[0] = floats(N * N);
 	s.params[1] = floats(N * N);
@@ -334,19 +349,17 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*measure)(void);
 	} all[] = {
-		{ "saxpy", measure_saxpy },
-		{ "matmul", measure_matmul },
-		{ "sum", measure_sum },
-		{ "histogram", measure_histogram },
-		{ "bodies", measure_bodies },
-		{ "options", measure_options },
+		{ "saxpy", measure_saxpy },	{ "matmul", measure_matmul },
+		{ "sum", measure_sum },		{ "histogram", measure_histogram },
+		{ "bodies", measure_bodies },	{ "options", measure_options },
 		{ "stencil", measure_stencil },
 	};
 
 	jit_init(JIT_ON, say);
 	kit_init();
 	printf("Milliseconds of one CPU; how much the kernel takes longer; what a second worker gains:\n"
-	       "%-14s %9s %9s %8s %8s %10s %10s\n", "", "C", "kernel", "ratio", "two", "first ms", "error");
+	       "%-14s %9s %9s %8s %8s %10s %10s\n",
+	       "", "C", "kernel", "ratio", "two", "first ms", "error");
 	for (u32 i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		if (argc < 2 || !strcmp(argv[1], all[i].name))
 			all[i].measure();

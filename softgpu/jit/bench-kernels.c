@@ -4,7 +4,8 @@
  */
 #include "softgpu/jit/bench-kernels.h"
 
-#define THREAD "mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mad.lo.s32 %r3, %r0, %r1, %r2;\n"
+#define THREAD                                                                                     \
+	"mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mad.lo.s32 %r3, %r0, %r1, %r2;\n"
 
 const char kernel_saxpy[] =
 	".visible .entry k(.param .u64 x, .param .u64 y, .param .u64 a, .param .u64 n)\n{\n"
@@ -17,7 +18,8 @@ const char kernel_saxpy[] =
 	"END: ret;\n}\n";
 
 #define TERM(offset, row)                                                                          \
-	"ld.shared.f32 %f1, [%r8+" offset "]; ld.shared.f32 %f2, [%r9+" row "]; fma.rn.f32 %f0, %f1, %f2, %f0;\n"
+	"ld.shared.f32 %f1, [%r8+" offset "]; ld.shared.f32 %f2, [%r9+" row                        \
+	"]; fma.rn.f32 %f0, %f1, %f2, %f0;\n"
 
 /* Blocks of 32 x 32, a tile of each matrix in shared memory. */
 const char kernel_matmul[] =
@@ -33,19 +35,33 @@ const char kernel_matmul[] =
 	"mov.f32 %f0, 0f00000000; mov.u32 %r18, 0; shl.b32 %r19, %r0, 5;\n"
 	"TILE: mul.wide.s32 %d3, %r10, 4; add.s64 %d3, %d0, %d3; ld.global.f32 %f1, [%d3]; st.shared.f32 [%r16], %f1;\n"
 	"mul.wide.s32 %d4, %r11, 4; add.s64 %d4, %d1, %d4; ld.global.f32 %f2, [%d4]; st.shared.f32 [%r17], %f2;\n"
-	"bar.sync 0;\n"
-	TERM("0", "0") TERM("4", "128") TERM("8", "256") TERM("12", "384") TERM("16", "512")
-	TERM("20", "640") TERM("24", "768") TERM("28", "896") TERM("32", "1024") TERM("36", "1152")
-	TERM("40", "1280") TERM("44", "1408") TERM("48", "1536") TERM("52", "1664") TERM("56", "1792")
-	TERM("60", "1920") TERM("64", "2048") TERM("68", "2176") TERM("72", "2304") TERM("76", "2432")
-	TERM("80", "2560") TERM("84", "2688") TERM("88", "2816") TERM("92", "2944") TERM("96", "3072")
-	TERM("100", "3200") TERM("104", "3328") TERM("108", "3456") TERM("112", "3584") TERM("116", "3712")
-	TERM("120", "3840") TERM("124", "3968")
-	"bar.sync 0;\n"
-	"add.s32 %r10, %r10, 32; add.s32 %r11, %r11, %r19; add.s32 %r18, %r18, 32; setp.lt.s32 %p, %r18, %r0;\n"
-	"@%p bra TILE;\n"
-	"add.s32 %r20, %r7, %r5; mul.wide.s32 %d5, %r20, 4; add.s64 %d5, %d2, %d5; st.global.f32 [%d5], %f0;\n"
-	"ret;\n}\n";
+	"bar.sync 0;\n" TERM("0", "0") TERM("4", "128") TERM("8", "256") TERM("12", "384") TERM(
+		"16", "512") TERM("20", "640") TERM("24",
+						    "768") TERM("28",
+								"896") TERM("32",
+									    "1024") TERM("36",
+											 "1152")
+		TERM("40", "1280") TERM("44", "1408") TERM("48", "1536") TERM("52", "1664") TERM(
+			"56",
+			"1792") TERM("60",
+				     "1920") TERM("64",
+						  "2048") TERM("68",
+							       "2176") TERM("72",
+									    "2304") TERM("76",
+											 "2432")
+			TERM("80", "2560") TERM("84", "2688") TERM("88", "2816") TERM(
+				"92", "2944") TERM("96",
+						   "3072") TERM("100",
+								"3200") TERM("104",
+									     "3328") TERM("108",
+											  "3456")
+				TERM("112", "3584") TERM("116", "3712") TERM("120", "3840") TERM(
+					"124",
+					"3968") "bar.sync 0;\n"
+						"add.s32 %r10, %r10, 32; add.s32 %r11, %r11, %r19; add.s32 %r18, %r18, 32; setp.lt.s32 %p, %r18, %r0;\n"
+						"@%p bra TILE;\n"
+						"add.s32 %r20, %r7, %r5; mul.wide.s32 %d5, %r20, 4; add.s64 %d5, %d2, %d5; st.global.f32 [%d5], %f0;\n"
+						"ret;\n}\n";
 
 /* Each thread adds up every so many-th number, then the block's sums meet in shared memory. */
 const char kernel_sum[] =
@@ -68,7 +84,8 @@ const char kernel_sum[] =
 	"END: ret;\n}\n";
 
 #define COUNT(shift)                                                                               \
-	"bfe.u32 %r8, %r7, " shift ", 8; shl.b32 %r8, %r8, 2; add.s32 %r8, %r6, %r8; red.shared.add.u32 [%r8], 1;\n"
+	"bfe.u32 %r8, %r7, " shift                                                                 \
+	", 8; shl.b32 %r8, %r8, 2; add.s32 %r8, %r6, %r8; red.shared.add.u32 [%r8], 1;\n"
 
 /* Bins of the block in shared memory, four bytes at a time. */
 const char kernel_histogram[] =
@@ -79,11 +96,11 @@ const char kernel_histogram[] =
 	"mov.u32 %r5, %nctaid.x; mul.lo.s32 %r5, %r5, %r1; mov.u32 %r6, bins; shl.b32 %r9, %r2, 2;\n"
 	"add.s32 %r10, %r6, %r9; st.shared.u32 [%r10], 0; bar.sync 0;\n"
 	"setp.ge.s32 %p, %r3, %r4; @%p bra DONE;\n"
-	"MORE: mul.wide.s32 %d2, %r3, 4; add.s64 %d2, %d0, %d2; ld.global.u32 %r7, [%d2];\n"
-	COUNT("0") COUNT("8") COUNT("16") COUNT("24")
-	"add.s32 %r3, %r3, %r5; setp.lt.s32 %p, %r3, %r4; @%p bra MORE;\n"
-	"DONE: bar.sync 0; ld.shared.u32 %r11, [%r10]; mul.wide.u32 %d3, %r2, 4; add.s64 %d3, %d1, %d3;\n"
-	"red.global.add.u32 [%d3], %r11; ret;\n}\n";
+	"MORE: mul.wide.s32 %d2, %r3, 4; add.s64 %d2, %d0, %d2; ld.global.u32 %r7, [%d2];\n" COUNT(
+		"0") COUNT("8") COUNT("16")
+		COUNT("24") "add.s32 %r3, %r3, %r5; setp.lt.s32 %p, %r3, %r4; @%p bra MORE;\n"
+			    "DONE: bar.sync 0; ld.shared.u32 %r11, [%r10]; mul.wide.u32 %d3, %r2, 4; add.s64 %d3, %d1, %d3;\n"
+			    "red.global.add.u32 [%d3], %r11; ret;\n}\n";
 
 /* The others' places, a block's worth at a time, in shared memory. */
 const char kernel_bodies[] =
@@ -108,11 +125,12 @@ const char kernel_bodies[] =
 	"add.s64 %d5, %d1, %d2; st.global.v2.f64 [%d5], {%f3, %f4}; st.global.f64 [%d5+16], %f5; ret;\n}\n";
 
 /* %f<d> to its place in the normal distribution, as plain_options() has it. */
-#define NORMAL(d, n)                                                                               \
-	"abs.f32 %f20, " d "; fma.rn.f32 %f20, %f20, 0f3E6D3389, 0f3F800000; rcp.rn.f32 %f20, %f20;\n" \
-	"fma.rn.f32 %f21, %f20, 0f3FAA466F, 0fBFE91EEA; fma.rn.f32 %f21, %f20, %f21, 0f3FE40778;\n"    \
-	"fma.rn.f32 %f21, %f20, %f21, 0fBEB68F87; fma.rn.f32 %f21, %f20, %f21, 0f3EA385FA; mul.f32 %f21, %f20, %f21;\n" \
-	"mul.f32 %f22, " d ", " d "; mul.f32 %f22, %f22, 0fBF38AA3B; ex2.approx.f32 %f22, %f22;\n"      \
+#define NORMAL(d, n)                                                                                                      \
+	"abs.f32 %f20, " d                                                                                                \
+	"; fma.rn.f32 %f20, %f20, 0f3E6D3389, 0f3F800000; rcp.rn.f32 %f20, %f20;\n"                                       \
+	"fma.rn.f32 %f21, %f20, 0f3FAA466F, 0fBFE91EEA; fma.rn.f32 %f21, %f20, %f21, 0f3FE40778;\n"                       \
+	"fma.rn.f32 %f21, %f20, %f21, 0fBEB68F87; fma.rn.f32 %f21, %f20, %f21, 0f3EA385FA; mul.f32 %f21, %f20, %f21;\n"   \
+	"mul.f32 %f22, " d ", " d "; mul.f32 %f22, %f22, 0fBF38AA3B; ex2.approx.f32 %f22, %f22;\n"                        \
 	"mul.f32 %f22, %f22, 0f3ECC422A; mul.f32 %f22, %f22, %f21; mov.f32 %f23, 0f3F800000; sub.f32 %f23, %f23, %f22;\n" \
 	"setp.gt.f32 %q, " d ", 0f00000000; selp.f32 " n ", %f23, %f22, %q;\n"
 
@@ -126,12 +144,13 @@ const char kernel_options[] =
 	"ld.global.f32 %f0, [%d1]; ld.global.f32 %f1, [%d2]; ld.global.f32 %f2, [%d3];\n"
 	"sqrt.rn.f32 %f3, %f2; div.rn.f32 %f4, %f0, %f1; lg2.approx.f32 %f4, %f4; mul.f32 %f4, %f4, 0f3F317218;\n"
 	"fma.rn.f32 %f4, %f2, 0f3D851EB8, %f4; mul.f32 %f5, %f3, 0f3E99999A; div.rn.f32 %f6, %f4, %f5; sub.f32 %f7, %f6, %f5;\n"
-	"mul.f32 %f8, %f2, 0fBCEC5F05; ex2.approx.f32 %f8, %f8; mul.f32 %f8, %f1, %f8;\n"
-	NORMAL("%f6", "%f9") NORMAL("%f7", "%f10")
-	"mul.f32 %f11, %f8, %f10; neg.f32 %f11, %f11; fma.rn.f32 %f11, %f0, %f9, %f11; st.global.f32 [%d4], %f11;\n"
-	"mov.f32 %f12, 0f3F800000; sub.f32 %f13, %f12, %f10; sub.f32 %f14, %f12, %f9; mul.f32 %f14, %f0, %f14;\n"
-	"neg.f32 %f14, %f14; fma.rn.f32 %f14, %f8, %f13, %f14; st.global.f32 [%d5], %f14;\n"
-	"END: ret;\n}\n";
+	"mul.f32 %f8, %f2, 0fBCEC5F05; ex2.approx.f32 %f8, %f8; mul.f32 %f8, %f1, %f8;\n" NORMAL(
+		"%f6", "%f9")
+		NORMAL("%f7",
+		       "%f10") "mul.f32 %f11, %f8, %f10; neg.f32 %f11, %f11; fma.rn.f32 %f11, %f0, %f9, %f11; st.global.f32 [%d4], %f11;\n"
+			       "mov.f32 %f12, 0f3F800000; sub.f32 %f13, %f12, %f10; sub.f32 %f14, %f12, %f9; mul.f32 %f14, %f0, %f14;\n"
+			       "neg.f32 %f14, %f14; fma.rn.f32 %f14, %f8, %f13, %f14; st.global.f32 [%d5], %f14;\n"
+			       "END: ret;\n}\n";
 
 /* Blocks of 32 x 8; the edge stays as it is. */
 const char kernel_stencil[] =

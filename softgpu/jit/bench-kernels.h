@@ -13,11 +13,11 @@ void plain_matmul(const float *a, const float *b, float *c, uint32_t n);
 float plain_sum(const float *x, uint32_t n);
 void plain_histogram(const uint8_t *data, uint32_t *bins, uint32_t n);
 void plain_bodies(const double *place, double *force, uint32_t n);
-void plain_options(const float *price, const float *strike, const float *years, float *call, float *put,
-		   uint32_t n);
+void plain_options(const float *price, const float *strike, const float *years, float *call,
+		   float *put, uint32_t n);
 void plain_stencil(const float *in, float *out, uint32_t n);
 
-extern const char kernel_saxpy[], kernel_matmul[], kernel_sum[], kernel_histogram[], kernel_bodies[],
-	kernel_options[], kernel_stencil[];
+extern const char kernel_saxpy[], kernel_matmul[], kernel_sum[], kernel_histogram[],
+	kernel_bodies[], kernel_options[], kernel_stencil[];
 
 #endif

@@ -82,20 +82,23 @@ void plain_bodies(const double *place, double *force, uint32_t n)
 static float normal(float d)
 {
 	float k = 1 / (1 + 0.2316419f * fabsf(d));
-	float p = k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
+	float p = k *
+		  (0.31938153f + k * (-0.356563782f +
+				      k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
 	float tail = 0.39894228f * expf(-0.5f * d * d) * p;
 
 	return d > 0 ? 1 - tail : tail;
 }
 
-void plain_options(const float *price, const float *strike, const float *years, float *call, float *put,
-		   uint32_t n)
+void plain_options(const float *price, const float *strike, const float *years, float *call,
+		   float *put, uint32_t n)
 {
 	const float rate = 0.02f, volatility = 0.3f;
 
 	for (uint32_t i = 0; i < n; i++) {
 		float root = sqrtf(years[i]);
-		float d1 = (logf(price[i] / strike[i]) + (rate + 0.5f * volatility * volatility) * years[i]) /
+		float d1 = (logf(price[i] / strike[i]) +
+			    (rate + 0.5f * volatility * volatility) * years[i]) /
 			   (volatility * root);
 		float d2 = d1 - volatility * root, today = strike[i] * expf(-rate * years[i]);
 		float n1 = normal(d1), n2 = normal(d2);

@@ -121,9 +121,9 @@ static struct jit_reply *read_entry(int fd, const struct jit_request *request, u
 	struct jit_reply *reply;
 
 	if (!is_own(fd, S_IFREG) || !read_all(fd, &head, sizeof(head)) || head.magic != JIT_MAGIC ||
-	    head.version != JIT_VERSION || head.compiler != compiler || head.request_size != request->size ||
-	    head.reply_size < sizeof(*reply) || head.reply_size > FILE_MAX_BYTES ||
-	    !same_request(fd, request))
+	    head.version != JIT_VERSION || head.compiler != compiler ||
+	    head.request_size != request->size || head.reply_size < sizeof(*reply) ||
+	    head.reply_size > FILE_MAX_BYTES || !same_request(fd, request))
 		return NULL;
 	reply = malloc(head.reply_size);
 	if (reply && read_all(fd, reply, head.reply_size) && reply->size == head.reply_size)
@@ -247,8 +247,8 @@ static bool write_all(int fd, const void *from, size_t size)
 }
 
 /* Under another name first: whoever reads meanwhile, or is left behind by a kill, sees all or nothing. */
-static void write_entry(int folder, const char *name, const struct jit_request *request, uint64_t compiler,
-			const struct jit_reply *reply)
+static void write_entry(int folder, const char *name, const struct jit_request *request,
+			uint64_t compiler, const struct jit_reply *reply)
 {
 	struct cache_head head = {
 		.magic = JIT_MAGIC,
@@ -273,7 +273,8 @@ static void write_entry(int folder, const char *name, const struct jit_request *
 		unlinkat(folder, temporary, 0);
 }
 
-void jit_cache_put(const struct jit_request *request, uint64_t compiler, const struct jit_reply *reply)
+void jit_cache_put(const struct jit_request *request, uint64_t compiler,
+		   const struct jit_reply *reply)
 {
 	uint64_t size = sizeof(struct cache_head) + (uint64_t)request->size + reply->size;
 	int folder = open_folder();

@@ -27,6 +27,7 @@
 struct jit_reply *jit_cache_get(const struct jit_request *request, uint64_t compiler);
 
 /* Keeps a reply; that it cannot is no fault. */
-void jit_cache_put(const struct jit_request *request, uint64_t compiler, const struct jit_reply *reply);
+void jit_cache_put(const struct jit_request *request, uint64_t compiler,
+		   const struct jit_reply *reply);
 
 #endif

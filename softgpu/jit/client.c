@@ -21,9 +21,9 @@
 
 #include "softgpu/jit/code.h"
 
-#define COMPILER      "softgpu-jitc"
-#define ANSWER_S      20
-#define REPLY_MAX     (256u << 20)
+#define COMPILER  "softgpu-jitc"
+#define ANSWER_S  20
+#define REPLY_MAX (256u << 20)
 
 static int connection = -1;
 
@@ -43,7 +43,8 @@ static bool find_compiler(char *ret, size_t size)
 		return false;
 	slash = strrchr(info.dli_fname, '/');
 	if (slash)
-		snprintf(ret, size, "%.*s/" COMPILER, (int)(slash - info.dli_fname), info.dli_fname);
+		snprintf(ret, size, "%.*s/" COMPILER, (int)(slash - info.dli_fname),
+			 info.dli_fname);
 	else
 		snprintf(ret, size, "./" COMPILER);
 	return access(ret, X_OK) == 0;
@@ -64,8 +65,8 @@ u64 jit_compiler(void)
 	struct stat st;
 
 	if (!known && find_compiler(path, sizeof(path)) && stat(path, &st) == 0) {
-		u64 parts[] = { (u64)st.st_dev, (u64)st.st_ino, (u64)st.st_size, (u64)st.st_mtim.tv_sec,
-				(u64)st.st_mtim.tv_nsec };
+		u64 parts[] = { (u64)st.st_dev, (u64)st.st_ino, (u64)st.st_size,
+				(u64)st.st_mtim.tv_sec, (u64)st.st_mtim.tv_nsec };
 
 		known = jit_hash(JIT_HASH_START, parts, sizeof(parts));
 	}
@@ -175,8 +176,8 @@ static struct jit_reply *receive_reply(void)
 {
 	struct jit_reply head, *reply;
 
-	if (!receive_all(&head, sizeof(head)) || head.magic != JIT_MAGIC || head.size < sizeof(head) ||
-	    head.size > REPLY_MAX)
+	if (!receive_all(&head, sizeof(head)) || head.magic != JIT_MAGIC ||
+	    head.size < sizeof(head) || head.size > REPLY_MAX)
 		return NULL;
 	reply = malloc(head.size);
 	if (!reply)

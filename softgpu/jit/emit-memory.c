@@ -15,14 +15,14 @@
 struct access {
 	struct emit *e;
 	const struct jit_insn *in;
-	bool load, shared; /* not load: a store or a reduction */
-	uint32_t size;	    /* bytes of a lane */
+	bool load, shared;   /* not load: a store or a reduction */
+	uint32_t size;	     /* bytes of a lane */
 	LLVMTypeRef element; /* in memory */
-	struct kind kind;   /* of the address */
-	LLVMValueRef base;  /* 64 bits: lane 0's address */
-	LLVMValueRef limit; /* shared: bytes that there are */
-	bool masked;	    /* there are instructions that leave lanes out */
-	LLVMValueRef lanes; /* which take part, as a vector of bits; all, where not masked */
+	struct kind kind;    /* of the address */
+	LLVMValueRef base;   /* 64 bits: lane 0's address */
+	LLVMValueRef limit;  /* shared: bytes that there are */
+	bool masked;	     /* there are instructions that leave lanes out */
+	LLVMValueRef lanes;  /* which take part, as a vector of bits; all, where not masked */
 };
 
 static LLVMValueRef wide(struct access *a, uint64_t v)
@@ -48,7 +48,9 @@ static LLVMValueRef address(struct access *a, bool vector)
 	LLVMBuilderRef b = a->e->b;
 	LLVMValueRef v = emit_operand(a->e, a->in->args[0], cls, vector);
 
-	v = LLVMBuildAdd(b, v, emit_int(a->e, LLVMTypeOf(v), is_wide ? a->in->imm : (uint32_t)a->in->imm), "");
+	v = LLVMBuildAdd(b, v,
+			 emit_int(a->e, LLVMTypeOf(v), is_wide ? a->in->imm : (uint32_t)a->in->imm),
+			 "");
 	if (is_wide)
 		return v;
 	return LLVMBuildZExt(b, v, vector ? emit_vector_of(a->e, a->e->i64) : a->e->i64, "");
@@ -89,11 +91,14 @@ static LLVMValueRef is_range(struct access *a, LLVMValueRef first, LLVMValueRef 
 	LLVMValueRef differ, fits;
 
 	if (a->shared) {
-		fits = in_order(a, LLVMIntULE, LLVMBuildAdd(a->e->b, last, wide(a, a->size), ""), a->limit);
+		fits = in_order(a, LLVMIntULE, LLVMBuildAdd(a->e->b, last, wide(a, a->size), ""),
+				a->limit);
 		return both(a, in_order(a, LLVMIntULE, first, last), fits);
 	}
-	differ = LLVMBuildLShr(a->e->b, LLVMBuildXor(a->e->b, first, last, ""), wide(a, SPACE_BLOCK_SHIFT), "");
-	return both(a, in_order(a, LLVMIntEQ, differ, wide(a, 0)), is_allowed(a, first, read, write));
+	differ = LLVMBuildLShr(a->e->b, LLVMBuildXor(a->e->b, first, last, ""),
+			       wide(a, SPACE_BLOCK_SHIFT), "");
+	return both(a, in_order(a, LLVMIntEQ, differ, wide(a, 0)),
+		    is_allowed(a, first, read, write));
 }
 
 /* ---- places ------------------------------------------------------------------------------------- */
@@ -116,13 +121,15 @@ static LLVMValueRef to_register(struct access *a, LLVMValueRef v, bool vector)
 
 	if (a->in->bytes != 1)
 		return v;
-	return ptx_type_kind((enum ptx_type)a->in->type) == 's' ? LLVMBuildSExt(a->e->b, v, type, "") :
-								   LLVMBuildZExt(a->e->b, v, type, "");
+	return ptx_type_kind((enum ptx_type)a->in->type) == 's'
+		       ? LLVMBuildSExt(a->e->b, v, type, "")
+		       : LLVMBuildZExt(a->e->b, v, type, "");
 }
 
 static LLVMValueRef to_memory(struct access *a, LLVMValueRef v)
 {
-	return a->in->bytes == 1 ? LLVMBuildTrunc(a->e->b, v, emit_vector_of(a->e, a->e->i8), "") : v;
+	return a->in->bytes == 1 ? LLVMBuildTrunc(a->e->b, v, emit_vector_of(a->e, a->e->i8), "")
+				 : v;
 }
 
 static uint32_t value_operand(const struct access *a, uint32_t i)
@@ -157,7 +164,8 @@ static LLVMValueRef load_masked(struct access *a, LLVMValueRef at)
 
 static void store_masked(struct access *a, LLVMValueRef v, LLVMValueRef at)
 {
-	LLVMValueRef p = LLVMBuildBitCast(a->e->b, pointer(a, at), LLVMPointerType(LLVMTypeOf(v), 0), "");
+	LLVMValueRef p =
+		LLVMBuildBitCast(a->e->b, pointer(a, at), LLVMPointerType(LLVMTypeOf(v), 0), "");
 	LLVMTypeRef types[] = { LLVMTypeOf(v), LLVMTypeOf(p) };
 	LLVMValueRef args[] = { v, p, emit_int(a->e, a->e->i32, a->in->bytes), a->lanes };
 
@@ -173,7 +181,8 @@ static void load_row(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
 		ret[0] = load_masked(a, at);
 		return;
 	}
-	all = emit_load(a->e, LLVMVectorType(a->element, n * N_LANES), pointer(a, at), a->in->bytes);
+	all = emit_load(a->e, LLVMVectorType(a->element, n * N_LANES), pointer(a, at),
+			a->in->bytes);
 
 	for (uint32_t i = 0; i < n; i++)
 		ret[i] = to_register(a, n == 1 ? all : pick_elements(a, all, i), true);
@@ -239,12 +248,14 @@ static void load_lanes(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
 		LLVMTypeRef type = emit_vector_of(e, a->element);
 		LLVMValueRef p = pointers(a, at, i);
 		LLVMTypeRef types[] = { type, LLVMTypeOf(p) };
-		LLVMValueRef args[] = { p, emit_int(e, e->i32, a->in->bytes), a->lanes, LLVMGetUndef(type) };
+		LLVMValueRef args[] = { p, emit_int(e, e->i32, a->in->bytes), a->lanes,
+					LLVMGetUndef(type) };
 
 		if (a->masked)
 			args[3] = emit_vector(e, value_operand(a, i), value_class(a->in));
 
-		ret[i] = to_register(a, emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 4), true);
+		ret[i] = to_register(a, emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 4),
+				     true);
 	}
 }
 
@@ -254,7 +265,8 @@ static void store_lanes(struct access *a, LLVMValueRef at)
 
 	for (uint32_t i = 0; i < a->in->vec; i++) {
 		LLVMValueRef p = pointers(a, at, i);
-		LLVMValueRef v = to_memory(a, emit_vector(e, value_operand(a, i), value_class(a->in)));
+		LLVMValueRef v =
+			to_memory(a, emit_vector(e, value_operand(a, i), value_class(a->in)));
 		LLVMTypeRef types[] = { LLVMTypeOf(v), LLVMTypeOf(p) };
 		LLVMValueRef args[] = { v, p, emit_int(e, e->i32, a->in->bytes), a->lanes };
 
@@ -296,7 +308,8 @@ static void reduce_lanes(struct access *a, LLVMValueRef at)
 		LLVMValueRef p = pointer(a, LLVMBuildExtractElement(b, at, lane, ""));
 		LLVMValueRef old = emit_load(a->e, a->element, p, a->in->bytes);
 
-		emit_store(a->e, combined(a, old, LLVMBuildExtractElement(b, values, lane, "")), p, a->in->bytes);
+		emit_store(a->e, combined(a, old, LLVMBuildExtractElement(b, values, lane, "")), p,
+			   a->in->bytes);
 	}
 }
 
@@ -361,7 +374,8 @@ static void way_handler(struct access *a, struct ways *w, LLVMValueRef bits)
 	LLVMValueRef v[4] = { NULL };
 
 	if (!always)
-		open_way(a, LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), ""), &none);
+		open_way(a, LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), ""),
+			 &none);
 	emit_run(e, a->in, bits);
 	for (uint32_t i = 0; a->load && i < a->in->vec; i++)
 		v[i] = emit_reload(e, value_operand(a, i));
@@ -411,9 +425,10 @@ static void look_ahead(const struct access *a, struct range *ret)
 		uint32_t size = in->bytes * in->vec;
 		int64_t imm = (int64_t)in->imm, end = imm + spread + size;
 
-		if ((in->kind == JIT_LOAD || in->kind == JIT_STORE) && in->args[0] == first->args[0] &&
-		    form_is_native(e->u, in) && unit_always(e->u, in) && in->space == first->space &&
-		    size <= a->size && (imm - (int64_t)first->imm) % size == 0 && imm == (int32_t)imm) {
+		if ((in->kind == JIT_LOAD || in->kind == JIT_STORE) &&
+		    in->args[0] == first->args[0] && form_is_native(e->u, in) &&
+		    unit_always(e->u, in) && in->space == first->space && size <= a->size &&
+		    (imm - (int64_t)first->imm) % size == 0 && imm == (int32_t)imm) {
 			ret->low = imm < ret->low ? imm : ret->low;
 			ret->high = end > ret->high ? end : ret->high;
 			ret->write |= in->kind == JIT_STORE;
@@ -430,7 +445,8 @@ static bool is_covered(const struct access *a, const struct range *r)
 {
 	int64_t imm = (int64_t)a->in->imm;
 
-	return r->size && imm >= r->low && imm + a->kind.stride * (N_LANES - 1) + a->size <= r->high &&
+	return r->size && imm >= r->low &&
+	       imm + a->kind.stride * (N_LANES - 1) + a->size <= r->high &&
 	       (a->load ? r->read : r->write) && a->in->space == r->space && a->size <= r->size &&
 	       (imm - r->anchor) % a->size == 0;
 }
@@ -458,7 +474,9 @@ static void require_range(struct access *a)
 static LLVMValueRef guard_uniform(struct access *a, LLVMValueRef bits)
 {
 	struct emit *e = a->e;
-	LLVMValueRef ok = both(a, is_aligned(a, a->base), is_range(a, a->base, a->base, true, false)), some, not_all;
+	LLVMValueRef ok = both(a, is_aligned(a, a->base),
+			       is_range(a, a->base, a->base, true, false)),
+		     some, not_all;
 	LLVMValueRef nowhere = LLVMBuildPtrToInt(e->b, e->scalars, e->i64, "");
 
 	some = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
@@ -467,7 +485,8 @@ static LLVMValueRef guard_uniform(struct access *a, LLVMValueRef bits)
 	emit_leave_if(e, both(a, some, not_all));
 	/* For no lane at all something is read that is there, and not used. */
 	if (a->shared) {
-		LLVMValueRef shared = emit_fixed(e, e->i64, e->block_ptr, e->u->request->layout.block_shared);
+		LLVMValueRef shared =
+			emit_fixed(e, e->i64, e->block_ptr, e->u->request->layout.block_shared);
 
 		nowhere = LLVMBuildSub(e->b, nowhere, shared, "");
 	}
@@ -483,16 +502,21 @@ static void load_uniform(struct access *a, LLVMValueRef bits)
 	if (!unit_always(e->u, a->in))
 		base = guard_uniform(a, bits);
 	else if (is_const(a->in->args[0]))
-		emit_leave_if(e, LLVMBuildNot(e->b, both(a, is_aligned(a, base), is_range(a, base, base, true, false)), ""));
+		emit_leave_if(e, LLVMBuildNot(e->b,
+					      both(a, is_aligned(a, base),
+						   is_range(a, base, base, true, false)),
+					      ""));
 	else
 		require_range(a);
 	for (uint32_t i = 0; i < a->in->vec; i++) {
 		LLVMValueRef at = LLVMBuildAdd(e->b, base, wide(a, (uint64_t)i * a->in->bytes), "");
 
-		v[i] = to_register(a, emit_load(e, a->element, pointer(a, at), a->in->bytes), false);
+		v[i] = to_register(a, emit_load(e, a->element, pointer(a, at), a->in->bytes),
+				   false);
 	}
 	for (uint32_t i = 0; i < a->in->vec; i++)
-		emit_result(e, a->in, value_operand(a, i), (struct value){ .is_affine = true, .scalar = v[i] });
+		emit_result(e, a->in, value_operand(a, i),
+			    (struct value){ .is_affine = true, .scalar = v[i] });
 }
 
 /* Lanes that follow each other, whichever take part, without another way. */
@@ -526,7 +550,8 @@ static LLVMValueRef addresses(struct access *a, LLVMValueRef bits)
 		a->base = LLVMBuildExtractElement(e->b, at, emit_int(e, e->i32, 0), "");
 		return at;
 	}
-	first = emit_intrinsic(e, "llvm.cttz", &e->i32, 1, (LLVMValueRef[]){ bits, emit_int(e, e->i1, 0) }, 2);
+	first = emit_intrinsic(e, "llvm.cttz", &e->i32, 1,
+			       (LLVMValueRef[]){ bits, emit_int(e, e->i1, 0) }, 2);
 	first = LLVMBuildAnd(e->b, first, emit_int(e, e->i32, N_LANES - 1), "");
 	a->base = LLVMBuildExtractElement(e->b, at, first, "");
 	return LLVMBuildSelect(e->b, a->lanes, at, emit_splat(e, a->base), "");
@@ -555,7 +580,8 @@ static void access_lanes(struct access *a, struct ways *w, LLVMValueRef all, LLV
 	if (a->masked)
 		all = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
 	open_way(a, all, &other);
-	spread = reduce(a, "llvm.vector.reduce.or", LLVMBuildXor(e->b, at, emit_splat(e, a->base), ""));
+	spread = reduce(a, "llvm.vector.reduce.or",
+			LLVMBuildXor(e->b, at, emit_splat(e, a->base), ""));
 	ok = is_aligned(a, LLVMBuildOr(e->b, spread, a->base, ""));
 	if (a->shared) {
 		most = reduce(a, "llvm.vector.reduce.umax", at);
@@ -586,8 +612,10 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 	bool is_row;
 
 	if (a.shared)
-		a.limit = LLVMBuildZExt(e->b, emit_fixed(e, e->i32, e->block_ptr,
-							 e->u->request->layout.block_shared_size), e->i64, "");
+		a.limit = LLVMBuildZExt(e->b,
+					emit_fixed(e, e->i32, e->block_ptr,
+						   e->u->request->layout.block_shared_size),
+					e->i64, "");
 	if (a.kind.state == KIND_AFFINE)
 		a.base = address(&a, false);
 	if (a.load && a.kind.state == KIND_AFFINE && !a.kind.stride) {
@@ -595,8 +623,8 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 		return;
 	}
 	a.masked = e->can_mask && in->vec == 1 && in->bytes >= 4 && in->kind != JIT_REDUCE;
-	a.lanes = a.masked ? LLVMBuildBitCast(e->b, bits, emit_vector_of(e, e->i1), "") :
-			     emit_int(e, emit_vector_of(e, e->i1), 1);
+	a.lanes = a.masked ? LLVMBuildBitCast(e->b, bits, emit_vector_of(e, e->i1), "")
+			   : emit_int(e, emit_vector_of(e, e->i1), 1);
 	is_row = a.kind.state == KIND_AFFINE && a.kind.stride == a.size && in->kind != JIT_REDUCE;
 	if (is_row && a.masked && unit_always(e->u, in)) {
 		access_row(&a);
@@ -619,7 +647,8 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 
 void emit_param(struct emit *e, const struct jit_insn *in)
 {
-	LLVMValueRef params = emit_fixed(e, e->ptr, e->launch_ptr, e->u->request->layout.launch_params);
+	LLVMValueRef params =
+		emit_fixed(e, e->ptr, e->launch_ptr, e->u->request->layout.launch_params);
 	struct access a = { .e = e, .in = in };
 
 	for (uint32_t i = 0; i < in->vec; i++) {
@@ -627,8 +656,9 @@ void emit_param(struct emit *e, const struct jit_insn *in)
 		LLVMValueRef v = emit_fixed(e, type, params, in->imm + (uint64_t)i * in->bytes);
 
 		LLVMSetAlignment(v, 1);
-		emit_result(e, in, value_operand(&a, i),
-			    (struct value){ .is_affine = true, .scalar = to_register(&a, v, false) });
+		emit_result(
+			e, in, value_operand(&a, i),
+			(struct value){ .is_affine = true, .scalar = to_register(&a, v, false) });
 	}
 }
 
@@ -640,27 +670,37 @@ static LLVMValueRef sreg_word(struct emit *e, uint64_t sreg)
 	case PTX_SREG_CTAID_X:
 	case PTX_SREG_CTAID_Y:
 	case PTX_SREG_CTAID_Z:
-		return emit_fixed(e, e->i32, e->block_ptr, l->block_ctaid + 4 * (sreg - PTX_SREG_CTAID_X));
+		return emit_fixed(e, e->i32, e->block_ptr,
+				  l->block_ctaid + 4 * (sreg - PTX_SREG_CTAID_X));
 	case PTX_SREG_NTID_X:
 	case PTX_SREG_NTID_Y:
 	case PTX_SREG_NTID_Z:
-		return emit_fixed(e, e->i32, e->launch_ptr, l->launch_block + 4 * (sreg - PTX_SREG_NTID_X));
+		return emit_fixed(e, e->i32, e->launch_ptr,
+				  l->launch_block + 4 * (sreg - PTX_SREG_NTID_X));
 	case PTX_SREG_NCTAID_X:
 	case PTX_SREG_NCTAID_Y:
 	case PTX_SREG_NCTAID_Z:
-		return emit_fixed(e, e->i32, e->launch_ptr, l->launch_grid + 4 * (sreg - PTX_SREG_NCTAID_X));
+		return emit_fixed(e, e->i32, e->launch_ptr,
+				  l->launch_grid + 4 * (sreg - PTX_SREG_NCTAID_X));
 	case PTX_SREG_LANEID:
 		return emit_int(e, e->i32, 0);
 	default:
-		return emit_fixed(e, e->i32, e->warp, l->warp_tid + 4 * N_LANES * (sreg - PTX_SREG_TID_X));
+		return emit_fixed(e, e->i32, e->warp,
+				  l->warp_tid + 4 * N_LANES * (sreg - PTX_SREG_TID_X));
 	}
 }
 
 static LLVMValueRef sized(struct emit *e, LLVMValueRef v, uint32_t bytes, bool vector)
 {
-	LLVMTypeRef type = emit_type(e, bytes == 2 ? PTX_CLASS_H : bytes == 4 ? PTX_CLASS_W : PTX_CLASS_D, vector);
+	LLVMTypeRef type = emit_type(e,
+				     bytes == 2	  ? PTX_CLASS_H
+				     : bytes == 4 ? PTX_CLASS_W
+						  : PTX_CLASS_D,
+				     vector);
 
-	return bytes == 4 ? v : bytes == 2 ? LLVMBuildTrunc(e->b, v, type, "") : LLVMBuildZExt(e->b, v, type, "");
+	return bytes == 4   ? v
+	       : bytes == 2 ? LLVMBuildTrunc(e->b, v, type, "")
+			    : LLVMBuildZExt(e->b, v, type, "");
 }
 
 void emit_sreg(struct emit *e, const struct jit_insn *in)
@@ -670,8 +710,9 @@ void emit_sreg(struct emit *e, const struct jit_insn *in)
 
 	if (kind.state == KIND_AFFINE) {
 		v = sized(e, sreg_word(e, in->imm), in->bytes, false);
-		emit_result(e, in, in->args[0],
-			    (struct value){ .is_affine = true, .stride = kind.stride, .scalar = v });
+		emit_result(
+			e, in, in->args[0],
+			(struct value){ .is_affine = true, .stride = kind.stride, .scalar = v });
 		return;
 	}
 	v = emit_fixed(e, emit_vector_of(e, e->i32), e->warp,

@@ -42,7 +42,8 @@ static LLVMTypeRef int_type(const struct op *o, uint32_t bytes)
 
 static LLVMTypeRef real_type(const struct op *o, uint32_t bytes)
 {
-	LLVMTypeRef t = bytes == 4 ? LLVMFloatTypeInContext(o->e->ctx) : LLVMDoubleTypeInContext(o->e->ctx);
+	LLVMTypeRef t =
+		bytes == 4 ? LLVMFloatTypeInContext(o->e->ctx) : LLVMDoubleTypeInContext(o->e->ctx);
 
 	return o->vector ? emit_vector_of(o->e, t) : t;
 }
@@ -107,7 +108,8 @@ static LLVMValueRef product(const struct op *o)
 
 	if (o->in->mode == PTX_MODE_LO)
 		return LLVMBuildMul(b, x, y, "");
-	wide = LLVMBuildMul(b, extend(o, x, 2 * o->bytes, sign), extend(o, y, 2 * o->bytes, sign), "");
+	wide = LLVMBuildMul(b, extend(o, x, 2 * o->bytes, sign), extend(o, y, 2 * o->bytes, sign),
+			    "");
 	if (o->in->mode == PTX_MODE_WIDE)
 		return wide;
 	return LLVMBuildTrunc(b, LLVMBuildLShr(b, wide, number(o, 2 * o->bytes, 8 * o->bytes), ""),
@@ -126,8 +128,8 @@ static LLVMValueRef shift_amount(const struct op *o, LLVMValueRef n)
 {
 	if (o->bytes == 4)
 		return n;
-	return o->bytes == 8 ? LLVMBuildZExt(o->e->b, n, int_type(o, 8), "") :
-			       LLVMBuildTrunc(o->e->b, n, int_type(o, 2), "");
+	return o->bytes == 8 ? LLVMBuildZExt(o->e->b, n, int_type(o, 8), "")
+			     : LLVMBuildTrunc(o->e->b, n, int_type(o, 2), "");
 }
 
 /* Shifts by as many bits as there are, or more, leave nothing, or the sign. */
@@ -147,7 +149,8 @@ static LLVMValueRef shift(const struct op *o)
 static LLVMValueRef pick(const struct op *o)
 {
 	bool sign = is_signed(o->in->type), max = o->in->op == PTX_OP_MAX;
-	LLVMIntPredicate p = max ? (sign ? LLVMIntSGT : LLVMIntUGT) : (sign ? LLVMIntSLT : LLVMIntULT);
+	LLVMIntPredicate p =
+		max ? (sign ? LLVMIntSGT : LLVMIntUGT) : (sign ? LLVMIntSLT : LLVMIntULT);
 	LLVMValueRef x = arg(o, 1), y = arg(o, 2);
 
 	return choose(o, compare(o, p, x, y), x, y);
@@ -157,7 +160,8 @@ static LLVMValueRef magnitude(const struct op *o)
 {
 	LLVMValueRef v = arg(o, 1);
 
-	return choose(o, compare(o, LLVMIntSLT, v, number(o, o->bytes, 0)), LLVMBuildNeg(o->e->b, v, ""), v);
+	return choose(o, compare(o, LLVMIntSLT, v, number(o, o->bytes, 0)),
+		      LLVMBuildNeg(o->e->b, v, ""), v);
 }
 
 /* The terms of the table of which the bits are set. */
@@ -185,7 +189,8 @@ static LLVMValueRef look_up_bits(const struct op *o)
 /* A field at a known place: what is above the value is zero. */
 static LLVMValueRef field(const struct op *o)
 {
-	uint32_t width = 8 * o->bytes, first = (uint32_t)unit_constant(o->e->u, o->in->args[2], 4) & 255;
+	uint32_t width = 8 * o->bytes,
+		 first = (uint32_t)unit_constant(o->e->u, o->in->args[2], 4) & 255;
 	uint32_t n = (uint32_t)unit_constant(o->e->u, o->in->args[3], 4) & 255;
 	LLVMBuilderRef b = o->e->b;
 	LLVMValueRef v;
@@ -356,15 +361,17 @@ static LLVMIntPredicate integer_predicate(const struct jit_insn *in)
 static LLVMRealPredicate real_predicate(const struct jit_insn *in)
 {
 	static const LLVMRealPredicate predicates[] = {
-		[PTX_CMP_EQ] = LLVMRealOEQ,  [PTX_CMP_NE] = LLVMRealONE,  [PTX_CMP_LT] = LLVMRealOLT,
-		[PTX_CMP_LE] = LLVMRealOLE,  [PTX_CMP_GT] = LLVMRealOGT,  [PTX_CMP_GE] = LLVMRealOGE,
-		[PTX_CMP_EQU] = LLVMRealUEQ, [PTX_CMP_NEU] = LLVMRealUNE, [PTX_CMP_LTU] = LLVMRealULT,
-		[PTX_CMP_LEU] = LLVMRealULE, [PTX_CMP_GTU] = LLVMRealUGT, [PTX_CMP_GEU] = LLVMRealUGE,
+		[PTX_CMP_EQ] = LLVMRealOEQ,  [PTX_CMP_NE] = LLVMRealONE,
+		[PTX_CMP_LT] = LLVMRealOLT,  [PTX_CMP_LE] = LLVMRealOLE,
+		[PTX_CMP_GT] = LLVMRealOGT,  [PTX_CMP_GE] = LLVMRealOGE,
+		[PTX_CMP_EQU] = LLVMRealUEQ, [PTX_CMP_NEU] = LLVMRealUNE,
+		[PTX_CMP_LTU] = LLVMRealULT, [PTX_CMP_LEU] = LLVMRealULE,
+		[PTX_CMP_GTU] = LLVMRealUGT, [PTX_CMP_GEU] = LLVMRealUGE,
 		[PTX_CMP_NUM] = LLVMRealORD, [PTX_CMP_NAN] = LLVMRealUNO,
 	};
 
-	return in->cmp < sizeof(predicates) / sizeof(predicates[0]) ? predicates[in->cmp] :
-								      LLVMRealPredicateFalse;
+	return in->cmp < sizeof(predicates) / sizeof(predicates[0]) ? predicates[in->cmp]
+								    : LLVMRealPredicateFalse;
 }
 
 static LLVMValueRef join(const struct op *o, LLVMValueRef a, LLVMValueRef b)
@@ -391,7 +398,8 @@ static void set_predicate(const struct op *o)
 	LLVMValueRef p, q, c;
 
 	if (is_float(o->in->type))
-		p = LLVMBuildFCmp(o->e->b, real_predicate(o->in), real_arg(o, 2), real_arg(o, 3), "");
+		p = LLVMBuildFCmp(o->e->b, real_predicate(o->in), real_arg(o, 2), real_arg(o, 3),
+				  "");
 	else
 		p = compare(o, integer_predicate(o->in), arg(o, 2), arg(o, 3));
 	q = LLVMBuildNot(o->e->b, p, "");
@@ -432,8 +440,8 @@ static LLVMValueRef convert(const struct op *o)
 		return resize(o);
 	v = arg_of(o, 1, from);
 	if (!is_float(o->in->stype))
-		v = is_signed(o->in->stype) ? LLVMBuildSIToFP(b, v, real_type(o, o->bytes), "") :
-					      LLVMBuildUIToFP(b, v, real_type(o, o->bytes), "");
+		v = is_signed(o->in->stype) ? LLVMBuildSIToFP(b, v, real_type(o, o->bytes), "")
+					    : LLVMBuildUIToFP(b, v, real_type(o, o->bytes), "");
 	else if (o->bytes == 8)
 		v = LLVMBuildFPExt(b, as_real(o, v, 4), real_type(o, 8), "");
 	else
@@ -457,7 +465,8 @@ static void check_wide(const struct op *o, uint32_t i, bool sign)
 	base = sign ? LLVMBuildSExt(e->b, base, e->i64, "") : LLVMBuildZExt(e->b, base, e->i64, "");
 	last = LLVMBuildAdd(e->b, base, emit_int(e, e->i64, (uint64_t)(31 * k.stride)), "");
 	again = LLVMBuildTrunc(e->b, last, e->i32, "");
-	again = sign ? LLVMBuildSExt(e->b, again, e->i64, "") : LLVMBuildZExt(e->b, again, e->i64, "");
+	again = sign ? LLVMBuildSExt(e->b, again, e->i64, "")
+		     : LLVMBuildZExt(e->b, again, e->i64, "");
 	emit_leave_if(e, LLVMBuildICmp(e->b, LLVMIntNE, last, again, ""));
 }
 
@@ -481,7 +490,8 @@ static LLVMValueRef pack(const struct op *o)
 	LLVMValueRef lo = extend(o, arg_of(o, 1, part), 2 * part, false);
 	LLVMValueRef hi = extend(o, arg_of(o, 2, part), 2 * part, false);
 
-	return LLVMBuildOr(o->e->b, lo, LLVMBuildShl(o->e->b, hi, number(o, 2 * part, 8 * part), ""), "");
+	return LLVMBuildOr(o->e->b, lo,
+			   LLVMBuildShl(o->e->b, hi, number(o, 2 * part, 8 * part), ""), "");
 }
 
 static void unpack(const struct op *o)
@@ -491,8 +501,10 @@ static void unpack(const struct op *o)
 	LLVMBuilderRef b = o->e->b;
 
 	hi = LLVMBuildLShr(b, v, number(o, 2 * part, 8 * part), "");
-	emit_result(o->e, o->in, o->in->args[0], made(o, LLVMBuildTrunc(b, v, int_type(o, part), "")));
-	emit_result(o->e, o->in, o->in->args[1], made(o, LLVMBuildTrunc(b, hi, int_type(o, part), "")));
+	emit_result(o->e, o->in, o->in->args[0],
+		    made(o, LLVMBuildTrunc(b, v, int_type(o, part), "")));
+	emit_result(o->e, o->in, o->in->args[1],
+		    made(o, LLVMBuildTrunc(b, hi, int_type(o, part), "")));
 }
 
 /* ---- predicates --------------------------------------------------------------------------------- */
@@ -506,9 +518,9 @@ static LLVMValueRef predicate_op(const struct op *o)
 	if (o->in->op == PTX_OP_NOT)
 		return LLVMBuildNot(o->e->b, a, "");
 	b = emit_operand(o->e, o->in->args[2], PTX_CLASS_P, o->vector);
-	return o->in->op == PTX_OP_AND ? LLVMBuildAnd(o->e->b, a, b, "") :
-	       o->in->op == PTX_OP_OR  ? LLVMBuildOr(o->e->b, a, b, "") :
-					 LLVMBuildXor(o->e->b, a, b, "");
+	return o->in->op == PTX_OP_AND	? LLVMBuildAnd(o->e->b, a, b, "")
+	       : o->in->op == PTX_OP_OR ? LLVMBuildOr(o->e->b, a, b, "")
+					: LLVMBuildXor(o->e->b, a, b, "");
 }
 
 /* ---- all ---------------------------------------------------------------------------------------- */

@@ -16,10 +16,10 @@ LLVMTypeRef emit_vector_of(struct emit *e, LLVMTypeRef type)
 
 LLVMTypeRef emit_type(struct emit *e, uint8_t cls, bool vector)
 {
-	LLVMTypeRef type = cls == PTX_CLASS_P ? e->i1 :
-			   cls == PTX_CLASS_H ? e->i16 :
-			   cls == PTX_CLASS_W ? e->i32 :
-						e->i64;
+	LLVMTypeRef type = cls == PTX_CLASS_P	? e->i1
+			   : cls == PTX_CLASS_H ? e->i16
+			   : cls == PTX_CLASS_W ? e->i32
+						: e->i64;
 
 	return vector ? emit_vector_of(e, type) : type;
 }
@@ -140,7 +140,8 @@ void emit_result(struct emit *e, const struct jit_insn *in, uint32_t operand, st
 	}
 	uniform = is_uniform_guard(e, in);
 	if (uniform && v.is_affine && old->is_affine && v.stride == old->stride) {
-		old->scalar = LLVMBuildSelect(e->b, guard_choice(e, in, false), v.scalar, old->scalar, "");
+		old->scalar = LLVMBuildSelect(e->b, guard_choice(e, in, false), v.scalar,
+					      old->scalar, "");
 		old->vector = NULL;
 		return;
 	}
@@ -179,7 +180,8 @@ LLVMValueRef emit_fixed(struct emit *e, LLVMTypeRef type, LLVMValueRef base, uin
 	LLVMValueRef v = emit_load(e, type, emit_at(e, base, offset), 4);
 	unsigned int kind = LLVMGetMDKindIDInContext(e->ctx, "invariant.load", 14);
 
-	LLVMSetMetadata(v, kind, LLVMMetadataAsValue(e->ctx, LLVMMDNodeInContext2(e->ctx, NULL, 0)));
+	LLVMSetMetadata(v, kind,
+			LLVMMetadataAsValue(e->ctx, LLVMMDNodeInContext2(e->ctx, NULL, 0)));
 	return v;
 }
 
@@ -194,7 +196,8 @@ LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types
 	unsigned int id = LLVMLookupIntrinsicID(name, strlen(name));
 	LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->module, id, types, n_types);
 
-	return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->ctx, id, types, n_types), fn, args, n_args, "");
+	return LLVMBuildCall2(e->b, LLVMIntrinsicGetType(e->ctx, id, types, n_types), fn, args,
+			      n_args, "");
 }
 
 LLVMBasicBlockRef emit_new_block(struct emit *e, const char *name)

@@ -127,7 +127,9 @@ static struct value as_kind(struct emit *e, uint32_t place, struct kind kind)
 	uint8_t cls = e->u->places[place].cls;
 
 	if (kind.state == KIND_AFFINE)
-		return (struct value){ .is_affine = true, .stride = kind.stride, .scalar = v.scalar };
+		return (struct value){ .is_affine = true,
+				       .stride = kind.stride,
+				       .scalar = v.scalar };
 	if (!v.vector && v.scalar)
 		v.vector = emit_spread(e, v.scalar, v.stride, emit_type(e, cls, true));
 	if (!v.vector)
@@ -226,7 +228,8 @@ static void write_block_exit(struct emit *e, uint32_t number)
 	FOR_LIVE(u, b->live, p)
 	{
 		if (b->in[p].state == KIND_AFFINE)
-			e->values[p] = (struct value){ .is_affine = true, .stride = b->in[p].stride,
+			e->values[p] = (struct value){ .is_affine = true,
+						       .stride = b->in[p].stride,
 						       .scalar = eb->exit_phis[p] };
 		else
 			e->values[p].vector = eb->exit_phis[p];
@@ -253,7 +256,9 @@ static void end_branch(struct emit *e)
 	bits = emit_guard_bits(e, in);
 	some = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
 	if (kind_of_operand(e->u, in->guard, e->state).state != KIND_AFFINE)
-		emit_leave_if(e, LLVMBuildAnd(e->b, some, LLVMBuildICmp(e->b, LLVMIntNE, bits, e->mask, ""), ""));
+		emit_leave_if(e,
+			      LLVMBuildAnd(e->b, some,
+					   LLVMBuildICmp(e->b, LLVMIntNE, bits, e->mask, ""), ""));
 	taken = emit_new_block(e, "taken");
 	not_taken = emit_new_block(e, "past");
 	LLVMBuildCondBr(e->b, some, taken, not_taken);
@@ -268,7 +273,8 @@ static void end_branch(struct emit *e)
 /* A barrier that reads no register: what follows can take the values as they are left. */
 static bool is_simple_barrier(const struct unit *u, const struct jit_insn *in)
 {
-	if ((in->op != PTX_OP_BAR && in->op != PTX_OP_BARRIER) || in->n_writes || !unit_always(u, in))
+	if ((in->op != PTX_OP_BAR && in->op != PTX_OP_BARRIER) || in->n_writes ||
+	    !unit_always(u, in))
 		return false;
 	for (uint32_t i = 0; i < in->n_reads; i++) {
 		if (!is_const(u->operands[in->operands + i]))
@@ -284,7 +290,7 @@ static void leave_kept(struct emit *e)
 
 	count_insns(e);
 	FOR_LIVE(u, next->live, p)
-		e->values[p] = as_kind(e, p, next->in[p]);
+	e->values[p] = as_kind(e, p, next->in[p]);
 	write_exit(e, e->at, (uint32_t)u->insns[next->enter].imm, next->live, e->values);
 }
 
@@ -293,7 +299,8 @@ static void end_stop(struct emit *e)
 	const struct jit_insn *in = &e->u->insns[e->at];
 	LLVMBasicBlockRef away, on;
 
-	if (is_simple_barrier(e->u, in) && e->block->next != NO_BLOCK && e->block->tail == e->at + 1) {
+	if (is_simple_barrier(e->u, in) && e->block->next != NO_BLOCK &&
+	    e->block->tail == e->at + 1) {
 		leave_kept(e);
 		return;
 	}
@@ -305,8 +312,10 @@ static void end_stop(struct emit *e)
 	count_insns(e);
 	away = emit_new_block(e, "stop");
 	on = emit_new_block(e, "past");
-	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, emit_guard_bits(e, in), emit_int(e, e->i32, 0), ""),
-			away, on);
+	LLVMBuildCondBr(
+		e->b,
+		LLVMBuildICmp(e->b, LLVMIntNE, emit_guard_bits(e, in), emit_int(e, e->i32, 0), ""),
+		away, on);
 	LLVMPositionBuilderAtEnd(e->b, away);
 	leave_here(e);
 	LLVMPositionBuilderAtEnd(e->b, on);
@@ -431,7 +440,8 @@ static void emit_body(struct emit *e, uint32_t number)
 	FOR_LIVE(u, b->live, p)
 	{
 		if (b->in[p].state == KIND_AFFINE)
-			e->values[p] = (struct value){ .is_affine = true, .stride = b->in[p].stride,
+			e->values[p] = (struct value){ .is_affine = true,
+						       .stride = b->in[p].stride,
 						       .scalar = eb->phis[p] };
 		else
 			e->values[p].vector = eb->phis[p];
@@ -480,8 +490,11 @@ static void emit_entry(struct emit *e, uint32_t number, LLVMValueRef choice)
 		if (affine) {
 			v.scalar = load_in(e, p, true);
 			e->outs[e->n_outs++] = (struct jit_value){
-				.place = u->places[p].offset, .scalar = p, .cls = u->places[p].cls,
-				.is_affine = 1, .stride = b->in[p].stride,
+				.place = u->places[p].offset,
+				.scalar = p,
+				.cls = u->places[p].cls,
+				.is_affine = 1,
+				.stride = b->in[p].stride,
 			};
 		} else {
 			v.vector = load_in(e, p, false);
@@ -507,7 +520,8 @@ static void emit_start(struct emit *e)
 	e->lanes_32 = LLVMConstVector(lanes[0], N_LANES);
 	e->lanes_64 = LLVMConstVector(lanes[1], N_LANES);
 	e->executed = LLVMBuildAlloca(e->b, e->i64, "executed");
-	LLVMBuildStore(e->b, emit_load(e, e->i64, emit_at(e, e->warp, l->warp_executed), 8), e->executed);
+	LLVMBuildStore(e->b, emit_load(e, e->i64, emit_at(e, e->warp, l->warp_executed), 8),
+		       e->executed);
 	e->slice_end = emit_load(e, e->i64, emit_at(e, e->warp, l->warp_slice_end), 8);
 	e->block_ptr = emit_fixed(e, e->ptr, e->warp, l->warp_block);
 	e->launch_ptr = emit_fixed(e, e->ptr, e->block_ptr, l->block_launch);
@@ -521,11 +535,13 @@ static void emit_start(struct emit *e)
 static void emit_declare(struct emit *e)
 {
 	LLVMTypeRef types[] = { e->ptr, e->ptr, e->ptr, e->ptr, e->i32, e->i32, e->i32 };
-	LLVMValueRef *args[] = { &e->warp, &e->in, &e->out, &e->scalars, &e->entry, &e->mask, &e->stop };
+	LLVMValueRef *args[] = { &e->warp,  &e->in,   &e->out, &e->scalars,
+				 &e->entry, &e->mask, &e->stop };
 	unsigned int kind = LLVMGetEnumAttributeKindForName("nounwind", 8);
 
 	e->fn = LLVMAddFunction(e->module, JIT_SYMBOL, LLVMFunctionType(e->i32, types, 7, 0));
-	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->ctx, kind, 0));
+	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
+				LLVMCreateEnumAttribute(e->ctx, kind, 0));
 	for (unsigned int i = 0; i < 7; i++)
 		*args[i] = LLVMGetParam(e->fn, i);
 }

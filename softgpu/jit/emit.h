@@ -35,7 +35,7 @@ struct range {
 struct emit_piece {
 	LLVMBasicBlockRef body;
 	LLVMBasicBlockRef exit; /* NULL: nobody leaves at its start */
-	LLVMValueRef *phis;	 /* by place, of what is alive */
+	LLVMValueRef *phis;	/* by place, of what is alive */
 	LLVMValueRef *exit_phis;
 };
 
@@ -112,7 +112,7 @@ LLVMValueRef emit_reload(struct emit *e, uint32_t operand);
 
 /* ---- instructions --------------------------------------------------------------------------------- */
 
-void emit_plain(struct emit *e, const struct jit_insn *in); /* emit-op.c */
+void emit_plain(struct emit *e, const struct jit_insn *in);  /* emit-op.c */
 void emit_memory(struct emit *e, const struct jit_insn *in); /* emit-memory.c */
 void emit_param(struct emit *e, const struct jit_insn *in);
 void emit_sreg(struct emit *e, const struct jit_insn *in);

@@ -24,7 +24,8 @@ static _Thread_local struct {
 	static bool name(const T *lanes, u32 mask, s64 stride, u64 *ret)                           \
 	{                                                                                          \
 		u32 first = (u32)__builtin_ctz(mask);                                              \
-		T base = (T)(lanes[first] - (T)((u64)stride * first)), step = (T)stride, differ = 0; \
+		T base = (T)(lanes[first] - (T)((u64)stride * first)), step = (T)stride,           \
+		  differ = 0;                                                                      \
                                                                                                    \
 		*ret = base;                                                                       \
 		if (mask == ALL_LANES) {                                                           \
@@ -58,7 +59,8 @@ static bool collect(const u8 *regs, const struct jit_value *v, u32 mask, u64 *re
 	}
 }
 
-static bool collect_all(const struct jit_code *jit, u32 entry, const u8 *regs, u64 *scalars, u32 mask)
+static bool collect_all(const struct jit_code *jit, u32 entry, const u8 *regs, u64 *scalars,
+			u32 mask)
 {
 	const struct jit_value *v = jit->values + jit->entries[entry].first;
 
@@ -117,7 +119,7 @@ static void take_lanes(u8 *regs, u32 place, u8 cls, u32 mask)
 	if (cls == PTX_CLASS_P) {
 		memcpy(&old, to, 4);
 		memcpy(&new, from, 4);
-		old = (old & ~mask) | (new & mask);
+		old = (old & ~mask) | (new &mask);
 		memcpy(to, &old, 4);
 		return;
 	}
@@ -125,8 +127,8 @@ static void take_lanes(u8 *regs, u32 place, u8 cls, u32 mask)
 		memcpy(to + l * bytes, from + l * bytes, bytes);
 }
 
-static void put_back(const struct jit_code *jit, const struct jit_exit *x, u8 *regs, const u64 *scalars,
-		     u32 mask, bool alone)
+static void put_back(const struct jit_code *jit, const struct jit_exit *x, u8 *regs,
+		     const u64 *scalars, u32 mask, bool alone)
 {
 	const struct jit_value *v = jit->values + x->first;
 
@@ -236,7 +238,8 @@ int jit_enter(struct warp *w, const struct insn *in, const struct jit_code *jit)
 	if (frame->kept != entry + 1 && !collect_all(jit, entry, frame->regs, scalars, mask))
 		return RUN_ON;
 	frame->kept = 0;
-	x = &jit->exits[jit->fn(w, frame->regs, alone ? frame->regs : scratch.bytes, scalars, entry, mask, stop)];
+	x = &jit->exits[jit->fn(w, frame->regs, alone ? frame->regs : scratch.bytes, scalars, entry,
+				mask, stop)];
 	w->pc = code->insns + x->pc;
 	if (alone && x->entry != JIT_NOT_KEPT)
 		frame->kept = x->entry + 1;

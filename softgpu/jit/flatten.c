@@ -46,7 +46,8 @@ static bool describe_read(const struct insn *in, struct jit_insn *ret)
 		ret->mode = !(in->imm >= PTX_SREG_LANEMASK_EQ && in->imm <= PTX_SREG_LANEMASK_GT);
 		return true;
 	}
-	return in->fn == read_activemask || in->fn == read_dynamic_shared || in->fn == read_frame_address;
+	return in->fn == read_activemask || in->fn == read_dynamic_shared ||
+	       in->fn == read_frame_address;
 }
 
 static bool describe_flow(const struct code *code, const struct insn *in, struct jit_insn *ret)
@@ -86,7 +87,8 @@ static void describe(const struct code *code, const struct insn *in, const struc
 	switch (shape->op) {
 	case PTX_OP_LD:
 	case PTX_OP_LDU:
-		ret->kind = shape->flags & SHAPE_KNOWN && in->space == PTX_SPACE_PARAM ? JIT_PARAM : JIT_LOAD;
+		ret->kind = shape->flags & SHAPE_KNOWN && in->space == PTX_SPACE_PARAM ? JIT_PARAM
+										       : JIT_LOAD;
 		break;
 	case PTX_OP_ST:
 		ret->kind = JIT_STORE;

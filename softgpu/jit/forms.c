@@ -152,8 +152,9 @@ static bool native_memory(const struct jit_insn *in)
 {
 	uint32_t bytes = in->bytes * in->vec;
 
-	return in->bytes <= 8 && bytes <= 32 && in->sem <= PTX_SEM_WEAK && in->space != PTX_SPACE_LOCAL &&
-	       in->space != PTX_SPACE_PARAM && !(in->insn_flags & INSN_FRAME_ADDRESS);
+	return in->bytes <= 8 && bytes <= 32 && in->sem <= PTX_SEM_WEAK &&
+	       in->space != PTX_SPACE_LOCAL && in->space != PTX_SPACE_PARAM &&
+	       !(in->insn_flags & INSN_FRAME_ADDRESS);
 }
 
 /*
@@ -162,7 +163,8 @@ static bool native_memory(const struct jit_insn *in)
  */
 static bool native_reduce(const struct jit_insn *in)
 {
-	bool integer = ptx_type_kind((enum ptx_type)in->type) != 'f' && in->bytes >= 4 && in->bytes <= 8;
+	bool integer =
+		ptx_type_kind((enum ptx_type)in->type) != 'f' && in->bytes >= 4 && in->bytes <= 8;
 
 	return integer && in->space == PTX_SPACE_SHARED && !(in->insn_flags & INSN_FRAME_ADDRESS) &&
 	       in->bop >= PTX_BOP_AND && in->bop <= PTX_BOP_MAX;

@@ -23,7 +23,8 @@
 #define IDLE_MS		  30000
 
 /* Few passes: what is not said twice is most of what there is to win. */
-#define PASSES "function(mem2reg,early-cse,simplifycfg,instcombine,early-cse,loop-mssa(licm),simplifycfg)"
+#define PASSES                                                                                     \
+	"function(mem2reg,early-cse,simplifycfg,instcombine,early-cse,loop-mssa(licm),simplifycfg)"
 
 static bool read_all(void *to, size_t size)
 {
@@ -88,8 +89,9 @@ static LLVMTargetMachineRef machine_new(void)
 	cpu = LLVMGetHostCPUName();
 	features = LLVMGetHostCPUFeatures();
 	if (!LLVMGetTargetFromTriple(triple, &target, &error))
-		machine = LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault,
-						  LLVMRelocPIC, LLVMCodeModelSmall);
+		machine = LLVMCreateTargetMachine(target, triple, cpu, features,
+						  LLVMCodeGenLevelDefault, LLVMRelocPIC,
+						  LLVMCodeModelSmall);
 	LLVMDisposeMessage(error);
 	LLVMDisposeMessage(triple);
 	LLVMDisposeMessage(cpu);
@@ -138,7 +140,8 @@ static LLVMMemoryBufferRef compile(struct emit *e, LLVMTargetMachineRef machine)
 	LLVMDisposeMessage(triple);
 	if (!emit_function(e) || !optimise(e, machine))
 		return NULL;
-	if (LLVMTargetMachineEmitToMemoryBuffer(machine, e->module, LLVMObjectFile, &error, &object)) {
+	if (LLVMTargetMachineEmitToMemoryBuffer(machine, e->module, LLVMObjectFile, &error,
+						&object)) {
 		LLVMDisposeMessage(error);
 		return NULL;
 	}
@@ -147,7 +150,9 @@ static LLVMMemoryBufferRef compile(struct emit *e, LLVMTargetMachineRef machine)
 
 static bool reply_refusal(const char *why)
 {
-	struct jit_reply reply = { .magic = JIT_MAGIC, .version = JIT_VERSION, .size = sizeof(reply) };
+	struct jit_reply reply = { .magic = JIT_MAGIC,
+				   .version = JIT_VERSION,
+				   .size = sizeof(reply) };
 
 	reply.checksum = JIT_HASH_START;
 	snprintf(reply.refusal, sizeof(reply.refusal), "%s", why);
@@ -175,7 +180,8 @@ static bool reply_object(const struct emit *e, LLVMMemoryBufferRef object)
 	};
 	bool ok;
 
-	reply.object_offset = (uint32_t)(sizeof(reply) + parts[0].size + parts[1].size + parts[2].size);
+	reply.object_offset =
+		(uint32_t)(sizeof(reply) + parts[0].size + parts[1].size + parts[2].size);
 	reply.size = reply.object_offset + reply.object_size;
 	reply.checksum = JIT_HASH_START;
 	for (int i = 0; i < 4; i++)
@@ -246,7 +252,8 @@ int main(int argc, char **argv)
 	machine = machine_new();
 	ok = machine != NULL;
 	while (ok && wait_for_request() && read_all(&head, sizeof(head))) {
-		if (head.magic != JIT_MAGIC || head.size < sizeof(head) || head.size > REQUEST_MAX_BYTES)
+		if (head.magic != JIT_MAGIC || head.size < sizeof(head) ||
+		    head.size > REQUEST_MAX_BYTES)
 			return 1;
 		request = malloc(head.size);
 		if (!request)

@@ -53,12 +53,13 @@ static bool known(const struct unit *u, const struct jit_insn *in, uint32_t i, i
 		return false;
 	*ret = (int64_t)unit_constant(u, in->args[i], bytes);
 	if (bytes == 4)
-		*ret = in->mode == PTX_MODE_WIDE && in->type == PTX_U32 ? (int64_t)(uint32_t)*ret :
-									  (int64_t)(int32_t)*ret;
+		*ret = in->mode == PTX_MODE_WIDE && in->type == PTX_U32 ? (int64_t)(uint32_t)*ret
+									: (int64_t)(int32_t)*ret;
 	return true;
 }
 
-static struct kind product(const struct unit *u, const struct jit_insn *in, const struct kind *state)
+static struct kind product(const struct unit *u, const struct jit_insn *in,
+			   const struct kind *state)
 {
 	struct kind a = kind_of_operand(u, in->args[1], state);
 	struct kind b = kind_of_operand(u, in->args[2], state);
@@ -67,9 +68,11 @@ static struct kind product(const struct unit *u, const struct jit_insn *in, cons
 	if (is_uniform(a) && is_uniform(b))
 		return uniform;
 	if (a.state == KIND_AFFINE && known(u, in, 2, &factor))
-		return (struct kind){ KIND_AFFINE, (int64_t)((uint64_t)a.stride * (uint64_t)factor) };
+		return (struct kind){ KIND_AFFINE,
+				      (int64_t)((uint64_t)a.stride * (uint64_t)factor) };
 	if (b.state == KIND_AFFINE && known(u, in, 1, &factor))
-		return (struct kind){ KIND_AFFINE, (int64_t)((uint64_t)b.stride * (uint64_t)factor) };
+		return (struct kind){ KIND_AFFINE,
+				      (int64_t)((uint64_t)b.stride * (uint64_t)factor) };
 	return a.state == KIND_OPEN || b.state == KIND_OPEN ? (struct kind){ 0 } : varying;
 }
 
@@ -77,11 +80,14 @@ static struct kind sum(struct kind a, struct kind b, bool subtract)
 {
 	if (a.state == KIND_VARYING || b.state == KIND_VARYING)
 		return varying;
-	return combine(a, b, (int64_t)((uint64_t)a.stride + (subtract ? -(uint64_t)b.stride : (uint64_t)b.stride)));
+	return combine(a, b,
+		       (int64_t)((uint64_t)a.stride +
+				 (subtract ? -(uint64_t)b.stride : (uint64_t)b.stride)));
 }
 
 /* Integers of 32 or 64 bits whose strides can be told. */
-static struct kind affine_result(const struct unit *u, const struct jit_insn *in, const struct kind *state)
+static struct kind affine_result(const struct unit *u, const struct jit_insn *in,
+				 const struct kind *state)
 {
 	struct kind a = kind_of_operand(u, in->args[1], state);
 	uint64_t shift;
@@ -149,7 +155,8 @@ static struct kind sreg_result(const struct unit *u, const struct jit_insn *in)
 	}
 }
 
-static struct kind plain_result(const struct unit *u, const struct jit_insn *in, const struct kind *state)
+static struct kind plain_result(const struct unit *u, const struct jit_insn *in,
+				const struct kind *state)
 {
 	const uint32_t *operand = u->operands + in->operands;
 	bool open = false, same = true;
@@ -166,11 +173,13 @@ static struct kind plain_result(const struct unit *u, const struct jit_insn *in,
 		return open ? (struct kind){ 0 } : uniform;
 	if (!has_strides(in))
 		return varying;
-	return in->mode == PTX_MODE_WIDE && in->op != PTX_OP_MOV ? affine_result(u, in, state) :
-								  sized(affine_result(u, in, state), in->type);
+	return in->mode == PTX_MODE_WIDE && in->op != PTX_OP_MOV
+		       ? affine_result(u, in, state)
+		       : sized(affine_result(u, in, state), in->type);
 }
 
-struct kind kind_of_result(const struct unit *u, const struct jit_insn *in, const struct kind *state)
+struct kind kind_of_result(const struct unit *u, const struct jit_insn *in,
+			   const struct kind *state)
 {
 	struct kind address;
 
@@ -199,7 +208,8 @@ static struct kind agree(struct kind a, struct kind b)
 		return b;
 	if (b.state == KIND_OPEN)
 		return a;
-	return a.state == KIND_AFFINE && b.state == KIND_AFFINE && a.stride == b.stride ? a : varying;
+	return a.state == KIND_AFFINE && b.state == KIND_AFFINE && a.stride == b.stride ? a
+											: varying;
 }
 
 void kind_step(const struct unit *u, const struct jit_insn *in, struct kind *state)
@@ -215,7 +225,8 @@ void kind_step(const struct unit *u, const struct jit_insn *in, struct kind *sta
 		struct kind k = result;
 
 		if (k.state == KIND_AFFINE &&
-		    (cls == PTX_CLASS_Q || (k.stride && (cls == PTX_CLASS_P || cls == PTX_CLASS_H))))
+		    (cls == PTX_CLASS_Q ||
+		     (k.stride && (cls == PTX_CLASS_P || cls == PTX_CLASS_H))))
 			k = varying;
 		if (!always)
 			k = guard.state == KIND_VARYING ? varying : agree(state[at], k);
@@ -236,8 +247,10 @@ static void reach(const struct unit *u, uint32_t from, uint64_t *set, uint32_t *
 	stack[n++] = from;
 	while (n) {
 		const struct piece *b = &u->blocks[stack[--n]];
-		uint32_t to[2] = { b->target, b->ends == END_BRANCH && unit_always(u, &u->insns[b->end]) ?
-						      NO_BLOCK : b->next };
+		uint32_t to[2] = { b->target,
+				   b->ends == END_BRANCH && unit_always(u, &u->insns[b->end])
+					   ? NO_BLOCK
+					   : b->next };
 
 		for (uint32_t i = 0; i < 2; i++) {
 			if (to[i] == NO_BLOCK || set_has(set, to[i]))
@@ -260,11 +273,13 @@ static void add_written(const struct unit *u, const struct piece *b, uint64_t *w
 		const struct jit_insn *in = &u->insns[i];
 
 		for (uint32_t k = 0; k < in->n_writes; k++)
-			set_add(written, unit_place(u, u->operands[in->operands + in->n_reads + k]));
+			set_add(written,
+				unit_place(u, u->operands[in->operands + in->n_reads + k]));
 	}
 }
 
-static bool enters_from_outside(const struct unit *u, const struct ways *w, uint32_t block, uint32_t branch)
+static bool enters_from_outside(const struct unit *u, const struct ways *w, uint32_t block,
+				uint32_t branch)
 {
 	for (uint32_t p = 0; p < u->n_blocks; p++) {
 		const struct piece *b = &u->blocks[p];

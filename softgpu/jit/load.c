@@ -49,9 +49,11 @@ static bool read_object(struct object *o)
 	const Elf64_Shdr *names;
 
 	if (o->size < sizeof(*h) || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 || h->e_type != ET_REL ||
-	    h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shnum > SECTIONS_MAX || h->e_shoff % 8 ||
-	    !inside(o, h->e_shoff, (u64)h->e_shnum * sizeof(Elf64_Shdr)) || h->e_shstrndx >= h->e_shnum)
+	    h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 ||
+	    h->e_type != ET_REL || h->e_shentsize != sizeof(Elf64_Shdr) ||
+	    h->e_shnum > SECTIONS_MAX || h->e_shoff % 8 ||
+	    !inside(o, h->e_shoff, (u64)h->e_shnum * sizeof(Elf64_Shdr)) ||
+	    h->e_shstrndx >= h->e_shnum)
 		return false;
 	o->sections = (const Elf64_Shdr *)(o->data + h->e_shoff);
 	o->n_sections = h->e_shnum;
@@ -100,14 +102,16 @@ static bool place_sections(struct object *o)
 	if (!end)
 		return false;
 	o->text_size = (end + 4095) & ~UINT64_C(4095);
-	o->text = mmap(NULL, o->text_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	o->text = mmap(NULL, o->text_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
 	if (o->text == MAP_FAILED) {
 		o->text = NULL;
 		return false;
 	}
 	for (u32 i = 0; i < o->n_sections; i++) {
 		if (o->placed[i])
-			memcpy(o->text + o->at[i], o->data + o->sections[i].sh_offset, o->sections[i].sh_size);
+			memcpy(o->text + o->at[i], o->data + o->sections[i].sh_offset,
+			       o->sections[i].sh_size);
 	}
 	return true;
 }
@@ -138,7 +142,8 @@ static bool symbol_place(const struct object *o, const Elf64_Sym *symbol, u64 *r
 
 static bool relocate(struct object *o, u32 target, const Elf64_Rela *r, const Elf64_Sym *symbol)
 {
-	u64 to, from = r->r_offset, type = ELF64_R_TYPE(r->r_info), size = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
+	u64 to, from = r->r_offset, type = ELF64_R_TYPE(r->r_info),
+		size = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
 	u8 *at;
 	u64 v;
 
@@ -207,7 +212,8 @@ static void *find_function(const struct object *o)
 			u64 at = symbols[k].st_name;
 
 			if (at + sizeof(JIT_SYMBOL) <= strings->sh_size &&
-			    !memcmp(o->data + strings->sh_offset + at, JIT_SYMBOL, sizeof(JIT_SYMBOL)) &&
+			    !memcmp(o->data + strings->sh_offset + at, JIT_SYMBOL,
+				    sizeof(JIT_SYMBOL)) &&
 			    symbol_place(o, &symbols[k], &place))
 				return o->text + place;
 		}
@@ -247,10 +253,12 @@ static bool check_tables(const struct jit_code *jit, const struct code *code)
 	return jit->n_entries == code->n_enters;
 }
 
-static bool load_tables(struct jit_code *jit, const struct jit_reply *reply, const struct code *code)
+static bool load_tables(struct jit_code *jit, const struct jit_reply *reply,
+			const struct code *code)
 {
 	const u8 *at = (const u8 *)(reply + 1);
-	size_t entries = reply->n_entries * sizeof(*jit->entries), exits = reply->n_exits * sizeof(*jit->exits);
+	size_t entries = reply->n_entries * sizeof(*jit->entries),
+	       exits = reply->n_exits * sizeof(*jit->exits);
 	size_t values = reply->n_values * sizeof(*jit->values);
 
 	jit->n_entries = reply->n_entries;
@@ -271,11 +279,14 @@ static bool is_reply(const struct jit_reply *r, size_t size)
 {
 	u64 tables;
 
-	if (size < sizeof(*r) || r->magic != JIT_MAGIC || r->version != JIT_VERSION || r->size != size)
+	if (size < sizeof(*r) || r->magic != JIT_MAGIC || r->version != JIT_VERSION ||
+	    r->size != size)
 		return false;
-	tables = (u64)r->n_entries * sizeof(struct jit_entry) + (u64)r->n_exits * sizeof(struct jit_exit) +
+	tables = (u64)r->n_entries * sizeof(struct jit_entry) +
+		 (u64)r->n_exits * sizeof(struct jit_exit) +
 		 (u64)r->n_values * sizeof(struct jit_value);
-	return sizeof(*r) + tables == r->object_offset && (u64)r->object_offset + r->object_size == size &&
+	return sizeof(*r) + tables == r->object_offset &&
+	       (u64)r->object_offset + r->object_size == size &&
 	       jit_hash(JIT_HASH_START, r + 1, size - sizeof(*r)) == r->checksum;
 }
 

@@ -72,7 +72,8 @@ bool unit_read(struct unit *u, const void *data, uint32_t size)
 	uint64_t need;
 
 	*u = (struct unit){ .request = r };
-	if (size < sizeof(*r) || r->magic != JIT_MAGIC || r->version != JIT_VERSION || r->size != size)
+	if (size < sizeof(*r) || r->magic != JIT_MAGIC || r->version != JIT_VERSION ||
+	    r->size != size)
 		return false;
 	need = sizeof(*r) + (uint64_t)r->n_insns * sizeof(struct jit_insn) +
 	       (uint64_t)r->n_operands * sizeof(uint32_t) + r->constant_bytes;
@@ -125,7 +126,8 @@ uint64_t unit_constant(const struct unit *u, uint32_t operand, uint32_t bytes)
 
 bool unit_always(const struct unit *u, const struct jit_insn *in)
 {
-	return is_const(in->guard) && ((uint32_t)unit_constant(u, in->guard, 4) ^ in->guard_xor) == UINT32_MAX;
+	return is_const(in->guard) &&
+	       ((uint32_t)unit_constant(u, in->guard, 4) ^ in->guard_xor) == UINT32_MAX;
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------- */
@@ -202,7 +204,8 @@ static bool read_blocks(struct unit *u)
 		if (block->ends == END_BRANCH)
 			block->target = u->block_at[u->insns[block->end].target];
 		/* A branch into what is no block, or with nothing behind it: the interpreter's. */
-		if (block->ends == END_BRANCH && (block->target == NO_BLOCK || block->next == NO_BLOCK))
+		if (block->ends == END_BRANCH &&
+		    (block->target == NO_BLOCK || block->next == NO_BLOCK))
 			block->ends = END_LEAVE;
 	}
 	return u->n_blocks <= N_BLOCKS_MAX &&

@@ -15,7 +15,7 @@
 
 #define JIT_MAGIC     0x54494a53u /* "SJIT" */
 #define JIT_VERSION   1
-#define JIT_N_CLASSES 5		  /* as enum ptx_class */
+#define JIT_N_CLASSES 5 /* as enum ptx_class */
 #define JIT_N_OPS     6
 #define JIT_CONST     1u /* bit 0 of an operand: it lies among the constants */
 #define JIT_SYMBOL    "kernel"
@@ -97,8 +97,9 @@ struct jit_entry {
 
 struct jit_exit {
 	uint32_t first, n;
-	uint32_t pc;	/* the instruction */
-	uint32_t entry; /* where compiled code is entered next, with these very values; or JIT_NOT_KEPT */
+	uint32_t pc; /* the instruction */
+	uint32_t
+		entry; /* where compiled code is entered next, with these very values; or JIT_NOT_KEPT */
 };
 
 struct jit_reply {

@@ -115,7 +115,8 @@ static void test_damaged(void)
 	put(1);
 	check(is_there(1), "and is written again");
 	fd = open(only_file(), O_WRONLY | O_TRUNC);
-	check(fd >= 0 && write(fd, junk, sizeof(junk)) == (ssize_t)sizeof(junk) && !is_there(1), "nor is junk");
+	check(fd >= 0 && write(fd, junk, sizeof(junk)) == (ssize_t)sizeof(junk) && !is_there(1),
+	      "nor is junk");
 	close(fd);
 }
 
@@ -129,20 +130,22 @@ static void test_hostile(void)
 	check(chmod(file, 0620) == 0 && !is_there(1), "a file that others may write is not read");
 	chmod(file, 0600);
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", base);
-	check(is_there(1) && rename(file, elsewhere) == 0 && symlink(elsewhere, file) == 0 && !is_there(1),
+	check(is_there(1) && rename(file, elsewhere) == 0 && symlink(elsewhere, file) == 0 &&
+		      !is_there(1),
 	      "a link is not followed");
 	unlink(file);
 	check(mkfifo(file, 0600) == 0 && !is_there(1), "a pipe is not waited for");
 	put(1);
 	check(is_there(1), "a file takes the place of a pipe");
 
-	check(chmod(path_of("softgpu"), 0777) == 0 && !is_there(1), "a folder that others may write is not used");
+	check(chmod(path_of("softgpu"), 0777) == 0 && !is_there(1),
+	      "a folder that others may write is not used");
 	put(2);
 	chmod(path_of("softgpu"), 0700);
 	check(!is_there(2), "nor written to");
 	snprintf(elsewhere, sizeof(elsewhere), "%s/other", base);
-	check(rename(path_of("softgpu"), elsewhere) == 0 && symlink(elsewhere, path_of("softgpu")) == 0 &&
-		      !is_there(1),
+	check(rename(path_of("softgpu"), elsewhere) == 0 &&
+		      symlink(elsewhere, path_of("softgpu")) == 0 && !is_there(1),
 	      "a folder that is a link is not used");
 	unlink(path_of("softgpu"));
 	check(chmod(base, 0777) == 0 && !is_there(1), "nor one that others may put there");

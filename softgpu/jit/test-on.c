@@ -37,8 +37,8 @@ __attribute__((destructor)) static void end(void)
 	if (!exec_compiler)
 		return;
 	jit_counts(&counts);
-	fprintf(stderr, "%u functions compiled, %u from the cache, %u interpreted\n", counts.n_compiled,
-		counts.n_cached, counts.n_refused);
+	fprintf(stderr, "%u functions compiled, %u from the cache, %u interpreted\n",
+		counts.n_compiled, counts.n_cached, counts.n_refused);
 	if (!counts.n_compiled)
 		_Exit(1);
 }

@@ -12,8 +12,8 @@
 #include "softgpu/jit/request.h"
 #include "softgpu/ptx/ptx.h"
 
-#define N_LANES	   32
-#define NO_BLOCK   UINT32_MAX
+#define N_LANES	     32
+#define NO_BLOCK     UINT32_MAX
 #define N_PLACES_MAX 65536
 
 /* What is known of a register: nothing yet, lanes at equal distances, or each lane for itself. */
@@ -38,11 +38,11 @@ enum block_end {
 };
 
 struct piece {
-	uint32_t first;	 /* instruction: JOIN or ENTER */
-	uint32_t enter;	 /* the ENTER */
-	uint32_t end;	 /* the instruction that ends it; END_FALL: the first of the next block */
-	uint32_t tail;	 /* one past the last; what is behind end is the interpreter's */
-	uint8_t ends;	 /* enum block_end */
+	uint32_t first; /* instruction: JOIN or ENTER */
+	uint32_t enter; /* the ENTER */
+	uint32_t end;	/* the instruction that ends it; END_FALL: the first of the next block */
+	uint32_t tail;	/* one past the last; what is behind end is the interpreter's */
+	uint8_t ends;	/* enum block_end */
 	bool joins;
 	bool reached;	 /* by compiled code or from the start */
 	uint32_t target; /* END_BRANCH: block */
@@ -118,7 +118,8 @@ bool unit_kinds(struct unit *u);
 struct kind kind_of_operand(const struct unit *u, uint32_t operand, const struct kind *state);
 
 /* Of the results of an instruction, guard aside. */
-struct kind kind_of_result(const struct unit *u, const struct jit_insn *in, const struct kind *state);
+struct kind kind_of_result(const struct unit *u, const struct jit_insn *in,
+			   const struct kind *state);
 
 /* From the state before an instruction to the one behind it. */
 void kind_step(const struct unit *u, const struct jit_insn *in, struct kind *state);

@@ -153,7 +153,8 @@ static void test_inheritance(void)
 	CHECK(pipe(pipe_fds) == 0);
 	child = fork();
 	if (child == 0) {
-		CHECK(vram_new(VRAM_DEVICE, "test", 1ULL << 32, SPACE_EVERYONE, &charge, &vram) == 0);
+		CHECK(vram_new(VRAM_DEVICE, "test", 1ULL << 32, SPACE_EVERYONE, &charge, &vram) ==
+		      0);
 		CHECK(vram_alloc(vram, 1000, SPACE_READ_WRITE, &range) == 0);
 		CHECK(share_export(vram_file(vram), vram_offset(&range), range.span, 1, &ticket) ==
 		      0);

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(condition)                                                                 \
-	do {                                                                             \
-		if (!(condition)) {                                                      \
-			printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-			exit(1);                                                         \
-		}                                                                        \
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);           \
+			exit(1);                                                                   \
+		}                                                                                  \
 	} while (0)
 
 struct test_case {
@@ -29,8 +29,8 @@ static inline int test_run(const struct test_case *cases, size_t n)
 	return 0;
 }
 
-#define TEST_MAIN(cases)                                                    \
-	int main(void)                                                      \
-	{                                                                   \
-		return test_run(cases, sizeof(cases) / sizeof((cases)[0])); \
+#define TEST_MAIN(cases)                                                                           \
+	int main(void)                                                                             \
+	{                                                                                          \
+		return test_run(cases, sizeof(cases) / sizeof((cases)[0]));                        \
 	}

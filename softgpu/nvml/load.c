@@ -206,10 +206,10 @@ static nvmlReturn_t engine_idle(nvmlDevice_t device, unsigned *utilization, unsi
 	return NVML_SUCCESS;
 }
 
-#define IDLE_ENGINE(name)                                                           \
-	CALL(name, nvmlDevice_t device, unsigned *utilization, unsigned *period_us) \
-	{                                                                           \
-		return engine_idle(device, utilization, period_us);                 \
+#define IDLE_ENGINE(name)                                                                          \
+	CALL(name, nvmlDevice_t device, unsigned *utilization, unsigned *period_us)                \
+	{                                                                                          \
+		return engine_idle(device, utilization, period_us);                                \
 	}
 
 IDLE_ENGINE(nvmlDeviceGetEncoderUtilization)

@@ -18,24 +18,24 @@
 
 #include <stddef.h>
 
-#define CALL(name, ...)                                                        \
-	__attribute__((visibility("default"))) nvmlReturn_t name(__VA_ARGS__); \
+#define CALL(name, ...)                                                                            \
+	__attribute__((visibility("default"))) nvmlReturn_t name(__VA_ARGS__);                     \
 	nvmlReturn_t name(__VA_ARGS__)
 
 /*
  * A call that gives one value of a device: GETTER(name, type, expression), where `dev` is the
  * device's index.
  */
-#define GETTER(name, type, expression)                              \
-	CALL(name, nvmlDevice_t device, type *value)                \
-	{                                                           \
-		unsigned dev;                                       \
-		nvmlReturn_t r = device_check(device, value, &dev); \
-                                                                    \
-		if (r != NVML_SUCCESS)                              \
-			return r;                                   \
-		*value = (expression);                              \
-		return NVML_SUCCESS;                                \
+#define GETTER(name, type, expression)                                                             \
+	CALL(name, nvmlDevice_t device, type *value)                                               \
+	{                                                                                          \
+		unsigned dev;                                                                      \
+		nvmlReturn_t r = device_check(device, value, &dev);                                \
+                                                                                                   \
+		if (r != NVML_SUCCESS)                                                             \
+			return r;                                                                  \
+		*value = (expression);                                                             \
+		return NVML_SUCCESS;                                                               \
 	}
 
 /* The machine, while the library is initialised; NULL else. */

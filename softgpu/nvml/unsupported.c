@@ -15,6 +15,6 @@ static nvmlReturn_t unsupported(void)
 	return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : r;
 }
 
-#define NVML(name) \
+#define NVML(name)                                                                                 \
 	__attribute__((weak, visibility("default"), alias("unsupported"))) nvmlReturn_t name(void);
 #include "softgpu/nvml/nvml.def"

@@ -4,23 +4,24 @@
 static const char *const space_names[] = { "", ".global", ".shared", ".local", ".const", ".param" };
 static const char *const linkage_names[] = { "", ".extern ", ".visible ", ".weak ", ".common " };
 static const char *const cmp_names[] = {
-	"",    ".eq",  ".ne",  ".lt",  ".le",  ".gt",  ".ge",  ".lo",  ".ls",
-	".hi", ".hs",  ".equ", ".neu", ".ltu", ".leu", ".gtu", ".geu", ".num", ".nan",
+	"",    ".eq",  ".ne",  ".lt",  ".le",  ".gt",  ".ge",  ".lo",  ".ls",  ".hi",
+	".hs", ".equ", ".neu", ".ltu", ".leu", ".gtu", ".geu", ".num", ".nan",
 };
 static const char *const bop_names[] = {
-	"",	".and", ".or",	".xor",	 ".add", ".min",
-	".max", ".inc", ".dec", ".exch", ".cas", ".popc",
+	"", ".and", ".or", ".xor", ".add", ".min", ".max", ".inc", ".dec", ".exch", ".cas", ".popc",
 };
 static const char *const round_names[] = { "",	   ".rn",  ".rz",  ".rm",  ".rp",
 					   ".rna", ".rni", ".rzi", ".rmi", ".rpi" };
-static const char *const sem_names[] = { "", ".weak", ".volatile", ".relaxed", ".acquire",
-					 ".release", ".acq_rel", ".sc", ".mmio" };
+static const char *const sem_names[] = { "",	     ".weak",	 ".volatile",
+					 ".relaxed", ".acquire", ".release",
+					 ".acq_rel", ".sc",	 ".mmio" };
 static const char *const scope_names[] = { "", ".cta", ".cluster", ".gpu", ".sys" };
 static const char *const sreg_names[] = {
 #define PTX_SREG(e, name, type) [PTX_SREG_##e] = name,
 #include "softgpu/ptx/ptx-sregs.def"
 };
 
+/* clang-format off */
 static void dump_address(const struct ptx_module *m, const struct ptx_operand *op, FILE *to)
 {
 	long long offset = (long long)op->imm;
@@ -52,6 +53,7 @@ static void dump_operand(const struct ptx_module *m, const struct ptx_operand *o
 	if (op->mem)
 		fputc(']', to);
 }
+/* clang-format on */
 
 static void dump_words(const struct ptx_insn *insn, FILE *to)
 {
@@ -76,7 +78,8 @@ static void dump_words(const struct ptx_insn *insn, FILE *to)
 		fprintf(to, ".%s", ptx_type_name(insn->utype));
 }
 
-static void dump_insn(const struct ptx_module *m, const struct ptx_function *f, uint32_t i, FILE *to)
+static void dump_insn(const struct ptx_module *m, const struct ptx_function *f, uint32_t i,
+		      FILE *to)
 {
 	const struct ptx_insn *insn = &f->insns[i];
 
@@ -132,9 +135,8 @@ static void dump_var(const struct ptx_module *m, const struct ptx_symbol *s, FIL
 {
 	const struct ptx_var *v = s->var;
 
-	fprintf(to, "%s%s .align %u .%s %s[%llu]", linkage_names[s->linkage],
-		space_names[v->space], v->align, ptx_type_name(v->type), s->name,
-		(unsigned long long)v->size);
+	fprintf(to, "%s%s .align %u .%s %s[%llu]", linkage_names[s->linkage], space_names[v->space],
+		v->align, ptx_type_name(v->type), s->name, (unsigned long long)v->size);
 	for (uint32_t i = 0; i < v->n_init; i++)
 		fprintf(to, "%s%02x", i ? "" : " = ", v->init[i]);
 	for (uint32_t i = 0; i < v->n_relocs; i++) {

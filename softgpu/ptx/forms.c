@@ -41,7 +41,7 @@ static struct op_info ops[] = {
 struct word {
 	const char *text;
 	uint8_t group;
-	uint8_t op; /* the only one that takes it, or PTX_OP_NONE */
+	uint8_t op;    /* the only one that takes it, or PTX_OP_NONE */
 	uint8_t field; /* offset in struct ptx_insn, where there is a value */
 	uint8_t value;
 };
@@ -49,9 +49,10 @@ struct word {
 #define GROUP_REFUSED 255
 
 static struct word words_table[] = {
-#define FLAG(flag, text)	       { text, __builtin_ctz(PTX_F_##flag), 0, 0, 0 },
-#define WORD(group, text, field, value) { text, GROUP_##group, 0, offsetof(struct ptx_insn, field), value },
-#define HINT(group, text)	       { text, GROUP_##group, 0, 0, 0 },
+#define FLAG(flag, text) { text, __builtin_ctz(PTX_F_##flag), 0, 0, 0 },
+#define WORD(group, text, field, value)                                                            \
+	{ text, GROUP_##group, 0, offsetof(struct ptx_insn, field), value },
+#define HINT(group, text) { text, GROUP_##group, 0, 0, 0 },
 #define MODE(op, text, m)                                                                          \
 	{ text, GROUP_MODE, PTX_OP_##op, offsetof(struct ptx_insn, mode), PTX_MODE_##m },
 #define OPTIONAL(op, text) { text, GROUP_IGNORED, PTX_OP_##op, 0, 0 },
@@ -201,8 +202,7 @@ int words_add(struct words *words, const char *text, size_t len, struct ptx_insn
 /* Groups of which one is enough. */
 static uint64_t need_left(uint64_t need, uint64_t present)
 {
-	static const uint64_t choices[] = { W_WRAPCLAMP, W_RND, W_HILO, W_LD_ORDER,
-					   W_ST_ORDER };
+	static const uint64_t choices[] = { W_WRAPCLAMP, W_RND, W_HILO, W_LD_ORDER, W_ST_ORDER };
 
 	for (size_t i = 0; i < ARRAY_SIZE(choices); i++) {
 		if ((need & choices[i]) == choices[i] && present & choices[i])

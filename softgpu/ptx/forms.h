@@ -29,7 +29,7 @@ enum word_group {
 	GROUP_CAS,
 	GROUP_POPC,
 	GROUP_RN,
-	GROUP_RX,   /* the other directions */
+	GROUP_RX, /* the other directions */
 	GROUP_RNA,
 	GROUP_RNDI, /* to an integer */
 	GROUP_RELAXED,
@@ -52,7 +52,7 @@ enum word_group {
 	GROUP_HI,
 	GROUP_WIDE,
 	GROUP_MODE, /* what else is told by ptx_insn.mode; which words, the mnemonic says */
-	GROUP_ANY, /* of match */
+	GROUP_ANY,  /* of match */
 	GROUP_BALLOT,
 	GROUP_BARMODE, /* beside .sync */
 	GROUP_ASYNC,

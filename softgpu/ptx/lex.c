@@ -228,7 +228,7 @@ static void lex_punctuation(struct lexer *lexer, struct token *t)
 		char text[3];
 		enum token_kind kind;
 	} pairs[] = {
-		{ "<<", TOKEN_SHL }, { ">>", TOKEN_SHR }, { "<=", TOKEN_LE }, { ">=", TOKEN_GE },
+		{ "<<", TOKEN_SHL }, { ">>", TOKEN_SHR }, { "<=", TOKEN_LE },  { ">=", TOKEN_GE },
 		{ "==", TOKEN_EQ },  { "!=", TOKEN_NE },  { "&&", TOKEN_AND }, { "||", TOKEN_OR },
 	};
 	int c = peek(lexer, 0), d = peek(lexer, 1);
@@ -250,7 +250,9 @@ void lexer_next(struct lexer *lexer, struct token *ret)
 	int c;
 
 	skip_blank(lexer);
-	*ret = (struct token){ .kind = TOKEN_END, .line = lexer->line, .text = lexer->at, .len = 1 };
+	*ret = (struct token){
+		.kind = TOKEN_END, .line = lexer->line, .text = lexer->at, .len = 1
+	};
 	if (lexer->at >= lexer->end) {
 		ret->len = 0;
 		return;

@@ -22,9 +22,14 @@ enum token_kind {
 	TOKEN_STRING, /* text and len are without the quotes */
 	TOKEN_SHL,    /* << */
 	TOKEN_SHR,    /* >> */
-	TOKEN_LE, TOKEN_GE, TOKEN_EQ, TOKEN_NE, TOKEN_AND, TOKEN_OR, /* of constant expressions */
-	TOKEN_BAD,    /* no token of PTX begins so */
-	TOKEN_CHAR,   /* + this: the character itself */
+	TOKEN_LE,
+	TOKEN_GE,
+	TOKEN_EQ,
+	TOKEN_NE,
+	TOKEN_AND,
+	TOKEN_OR,   /* of constant expressions */
+	TOKEN_BAD,  /* no token of PTX begins so */
+	TOKEN_CHAR, /* + this: the character itself */
 };
 
 #define TOKEN_OF(c) ((enum token_kind)(TOKEN_CHAR + (c)))

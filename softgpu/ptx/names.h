@@ -19,14 +19,14 @@ struct arena;
 #define NAMES_MAX_DEPTH 256
 
 enum binding_kind {
-	BIND_REG,    /* [cls] and [index], or [vec] registers from there on; [type] of each */
-	BIND_RANGE,  /* [count] registers of [type], [vec] elements each */
-	BIND_SYMBOL, /* [index] in ptx_module.symbols */
-	BIND_FRAME,  /* [offset] in the frame, [size] bytes, [space] local or param */
-	BIND_PARAM,  /* [offset] in the kernel's parameter buffer, [size] bytes */
-	BIND_LABEL,  /* [index] of an instruction */
-	BIND_PROTO,  /* [index] in ptx_module.protos */
-	BIND_TABLE,  /* [index] in ptx_function.tables */
+	BIND_REG,     /* [cls] and [index], or [vec] registers from there on; [type] of each */
+	BIND_RANGE,   /* [count] registers of [type], [vec] elements each */
+	BIND_SYMBOL,  /* [index] in ptx_module.symbols */
+	BIND_FRAME,   /* [offset] in the frame, [size] bytes, [space] local or param */
+	BIND_PARAM,   /* [offset] in the kernel's parameter buffer, [size] bytes */
+	BIND_LABEL,   /* [index] of an instruction */
+	BIND_PROTO,   /* [index] in ptx_module.protos */
+	BIND_TABLE,   /* [index] in ptx_function.tables */
 	BIND_TARGETS, /* a list of .calltargets */
 };
 

@@ -38,7 +38,10 @@ static void await_label(struct parser *p, struct name *name, uint32_t line, uint
 		return;
 	}
 	p->pending[p->n_pending++] = (struct pending){
-		.name = name, .line = line, .operand = operand, .target = target,
+		.name = name,
+		.line = line,
+		.operand = operand,
+		.target = target,
 	};
 }
 
@@ -84,7 +87,9 @@ void parse_branch(struct parser *p)
 void parse_label_list(struct parser *p, struct name *name, bool branches, uint32_t line)
 {
 	struct binding *b = names_bind(&p->names, name, p->names.depth, line);
-	struct { VEC(struct name *, labels); } list = { 0 };
+	struct {
+		VEC(struct name *, labels);
+	} list = { 0 };
 	uint32_t *targets = NULL;
 
 	if (!b) {
@@ -181,8 +186,10 @@ static void push_argument(struct parser *p, const struct raw *raw, const struct 
 	/* A parameter of open size ("[]") takes what is given, as vprintf does. */
 	if (raw->kind == RAW_ADDRESS && raw->op.kind == PTX_FRAME) {
 		if (param->in_reg || (param->size && raw->room != param->size))
-			parse_fail(p, p->insn.line, "call: '%.40s' is of another size than the "
-				   "parameter", raw->name->text);
+			parse_fail(p, p->insn.line,
+				   "call: '%.40s' is of another size than the "
+				   "parameter",
+				   raw->name->text);
 		push(p, raw->op);
 	} else if (raw->kind == RAW_SINK && result) {
 		push(p, raw->op);

@@ -121,8 +121,8 @@ static void take_three(struct parser *p, uint32_t three[3], const char *what)
 static bool skip_tuning(struct parser *p)
 {
 	static const char *const words[] = {
-		"maxnctapersm", "maxclusterrank", "explicitcluster", "abi_preserve",
-		"abi_preserve_control", "unique",
+		"maxnctapersm", "maxclusterrank",	"explicitcluster",
+		"abi_preserve", "abi_preserve_control", "unique",
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -334,7 +334,10 @@ static void parse_body(struct parser *p)
 	}
 	if (falls_through(p)) {
 		p->insn = (struct ptx_insn){
-			.op = PTX_OP_RET, .guard = PTX_NO_GUARD, .vec = 1, .line = p->token.line,
+			.op = PTX_OP_RET,
+			.guard = PTX_NO_GUARD,
+			.vec = 1,
+			.line = p->token.line,
 			.first = p->n_operands,
 		};
 		insn_emit(p);
@@ -352,8 +355,7 @@ static void body_keep(struct parser *p)
 	f->n_tables = p->n_tables;
 	f->tables = arena_copy(p->arena, p->tables, p->n_tables * sizeof(*p->tables));
 	f->defined = true;
-	if (!f->insns || !f->operands || !f->tables ||
-	    registers_share(f, &p->protos[f->proto]) < 0)
+	if (!f->insns || !f->operands || !f->tables || registers_share(f, &p->protos[f->proto]) < 0)
 		parse_no_memory(p);
 }
 

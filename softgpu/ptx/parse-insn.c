@@ -51,8 +51,15 @@ static struct ptx_operand move_aside(struct parser *p, const struct raw *raw, en
 	p->n_operands = insn.first;
 	reg.index = register_new(p, reg.cls);
 	p->insn = (struct ptx_insn){
-		.op = PTX_OP_MOV, .type = type, .stype = type, .utype = type, .vec = 1, .n_dst = 1,
-		.guard = PTX_NO_GUARD, .line = insn.line, .first = insn.first,
+		.op = PTX_OP_MOV,
+		.type = type,
+		.stype = type,
+		.utype = type,
+		.vec = 1,
+		.n_dst = 1,
+		.guard = PTX_NO_GUARD,
+		.line = insn.line,
+		.first = insn.first,
 	};
 	push(p, reg);
 	push(p, raw->op);
@@ -115,8 +122,10 @@ void push_result(struct parser *p, const struct raw *raw, enum ptx_type type, bo
 /* .param of a device function and of calls is in the frame, which is local memory. */
 static uint8_t real_space(const struct parser *p, const struct raw *raw)
 {
-	uint8_t space = raw->op.kind == PTX_SYM || raw->op.kind == PTX_FRAME ||
-			raw->op.kind == PTX_PARAM ? raw->space : PTX_SPACE_NONE;
+	uint8_t space =
+		raw->op.kind == PTX_SYM || raw->op.kind == PTX_FRAME || raw->op.kind == PTX_PARAM
+			? raw->space
+			: PTX_SPACE_NONE;
 
 	if (p->insn.space != PTX_SPACE_NONE)
 		space = p->insn.space;
@@ -160,6 +169,7 @@ void insn_emit(struct parser *p)
 	p->label_at_end = false;
 }
 
+/* clang-format off */
 static enum ptx_type double_width(enum ptx_type type)
 {
 	switch (type) {
@@ -169,6 +179,7 @@ static enum ptx_type double_width(enum ptx_type type)
 	default: return PTX_S64;
 	}
 }
+/* clang-format on */
 
 /* A vector operand; one of one element may lack the braces. */
 static void push_vector(struct parser *p, const struct raw *raw, bool result)
@@ -210,6 +221,7 @@ static void push_literal(struct parser *p, const struct raw *raw)
 }
 
 /* One operand by its letter of the shape (ptx-ops.def). */
+/* clang-format off */
 static void push_by_letter(struct parser *p, char letter, struct raw *raw)
 {
 	struct ptx_insn *insn = &p->insn;
@@ -233,6 +245,7 @@ static void push_by_letter(struct parser *p, char letter, struct raw *raw)
 	case 'm': push_mem(p, raw); break;
 	}
 }
+/* clang-format on */
 
 static void wrong_count(struct parser *p)
 {
@@ -368,7 +381,11 @@ static void parse_unguarded(struct parser *p, const struct token *mnemonic, uint
 		return;
 	}
 	p->insn = (struct ptx_insn){
-		.op = info->op, .vec = 1, .guard = guard, .flags = flags, .line = mnemonic->line,
+		.op = info->op,
+		.vec = 1,
+		.guard = guard,
+		.flags = flags,
+		.line = mnemonic->line,
 		.first = p->n_operands,
 	};
 	p->words = (struct words){ .info = info };
@@ -384,10 +401,17 @@ static void parse_unguarded(struct parser *p, const struct token *mnemonic, uint
 		p->insn.vec = 1;
 
 	switch (info->op) {
-	case PTX_OP_BRA: parse_branch(p); break;
-	case PTX_OP_BRX: parse_branch_table(p); break;
-	case PTX_OP_CALL: parse_call(p); break;
-	default: parse_plain(p);
+	case PTX_OP_BRA:
+		parse_branch(p);
+		break;
+	case PTX_OP_BRX:
+		parse_branch_table(p);
+		break;
+	case PTX_OP_CALL:
+		parse_call(p);
+		break;
+	default:
+		parse_plain(p);
 	}
 }
 

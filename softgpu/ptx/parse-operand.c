@@ -130,8 +130,8 @@ static void raw_register(struct raw *raw, const struct binding *b, unsigned int 
 {
 	raw->kind = RAW_REG;
 	raw->type = b->type;
-	raw->op = (struct ptx_operand){ .kind = PTX_REG, .cls = b->cls,
-					.index = b->index + element };
+	raw->op =
+		(struct ptx_operand){ .kind = PTX_REG, .cls = b->cls, .index = b->index + element };
 }
 
 static bool element_room(struct parser *p, unsigned int n)

@@ -16,11 +16,16 @@ static void wrong_operands(struct parser *p)
 static enum ptx_type part_type(enum ptx_type type, unsigned int parts)
 {
 	switch (ptx_type_bytes(type) / parts) {
-	case 8: return PTX_B64;
-	case 4: return PTX_B32;
-	case 2: return PTX_B16;
-	case 1: return PTX_B8;
-	default: return PTX_TYPE_NONE;
+	case 8:
+		return PTX_B64;
+	case 4:
+		return PTX_B32;
+	case 2:
+		return PTX_B16;
+	case 1:
+		return PTX_B8;
+	default:
+		return PTX_TYPE_NONE;
 	}
 }
 
@@ -55,8 +60,7 @@ static void push_move_source(struct parser *p, const struct raw *raw)
 	unsigned int bytes = ptx_type_bytes(p->insn.type), have = ptx_type_bytes(raw->type);
 
 	if (raw->kind == RAW_SREG) {
-		if (bytes != have && !(bytes == 2 && have == 4) &&
-		    raw->op.index != PTX_SREG_GRIDID)
+		if (bytes != have && !(bytes == 2 && have == 4) && raw->op.index != PTX_SREG_GRIDID)
 			parse_fail(p, p->insn.line, "%s: the special register has %u bits",
 				   insn_name(p), 8 * have);
 		push(p, raw->op);
@@ -232,8 +236,9 @@ static void parse_copy(struct parser *p)
 	unsigned int n = p->n_raws - policy;
 	uint64_t bytes = n > 2 ? p->raws[2].op.imm : 0;
 
-	if (p->n_raws < 3 || n < 3 || n > 4 || p->raws[0].kind != RAW_MEM || p->raws[1].kind != RAW_MEM ||
-	    p->raws[2].kind != RAW_INT || (bytes != 4 && bytes != 8 && bytes != 16)) {
+	if (p->n_raws < 3 || n < 3 || n > 4 || p->raws[0].kind != RAW_MEM ||
+	    p->raws[1].kind != RAW_MEM || p->raws[2].kind != RAW_INT ||
+	    (bytes != 4 && bytes != 8 && bytes != 16)) {
 		wrong_operands(p);
 		return;
 	}
@@ -286,9 +291,9 @@ static const struct {
 	const char *shape;
 	void (*parse)(struct parser *p);
 } specials[] = {
-	{ "!mov", parse_mov },	     { "!cvt", parse_cvt },	{ "!cvt2", parse_cvt_pair },
-	{ "!cvta", parse_cvta },     { "!video", parse_video }, { "!bar.red", parse_bar_red },
-	{ "!copy", parse_copy },     { "!groups", parse_groups }, { "!policy", parse_policy },
+	{ "!mov", parse_mov },	 { "!cvt", parse_cvt },	      { "!cvt2", parse_cvt_pair },
+	{ "!cvta", parse_cvta }, { "!video", parse_video },   { "!bar.red", parse_bar_red },
+	{ "!copy", parse_copy }, { "!groups", parse_groups }, { "!policy", parse_policy },
 };
 
 void parse_special(struct parser *p, const struct form *form)
@@ -305,10 +310,14 @@ void parse_special(struct parser *p, const struct form *form)
 static bool comparison_fits(enum ptx_cmp cmp, enum ptx_type type)
 {
 	switch (ptx_type_kind(type)) {
-	case 'b': return cmp == PTX_CMP_EQ || cmp == PTX_CMP_NE;
-	case 's': return cmp <= PTX_CMP_GE;
-	case 'u': return cmp <= PTX_CMP_HS;
-	default: return cmp <= PTX_CMP_GE || cmp > PTX_CMP_HS;
+	case 'b':
+		return cmp == PTX_CMP_EQ || cmp == PTX_CMP_NE;
+	case 's':
+		return cmp <= PTX_CMP_GE;
+	case 'u':
+		return cmp <= PTX_CMP_HS;
+	default:
+		return cmp <= PTX_CMP_GE || cmp > PTX_CMP_HS;
 	}
 }
 
@@ -324,8 +333,9 @@ static void check_comparison(struct parser *p)
 	/* The predicate that the Boolean operation takes comes with it, and only with it. */
 	given = last - (last > 1 && p->raws[1].pair) > 3;
 	if (given != has_bool)
-		parse_fail(p, p->insn.line, has_bool ? "%s: the predicate is missing"
-						     : "%s: the Boolean operation is missing",
+		parse_fail(p, p->insn.line,
+			   has_bool ? "%s: the predicate is missing"
+				    : "%s: the Boolean operation is missing",
 			   insn_name(p));
 }
 
@@ -334,14 +344,18 @@ static bool may_hold_space(const struct parser *p)
 	uint8_t space = p->insn.space;
 
 	switch (p->insn.op) {
-	case PTX_OP_ST: return space != PTX_SPACE_CONST;
+	case PTX_OP_ST:
+		return space != PTX_SPACE_CONST;
 	case PTX_OP_ATOM:
 	case PTX_OP_RED:
 		return space == PTX_SPACE_NONE || space == PTX_SPACE_GLOBAL ||
 		       space == PTX_SPACE_SHARED;
-	case PTX_OP_LD: return !(p->insn.flags & PTX_F_NC) || space == PTX_SPACE_GLOBAL;
-	case PTX_OP_LDU: return space == PTX_SPACE_NONE || space == PTX_SPACE_GLOBAL;
-	default: return true;
+	case PTX_OP_LD:
+		return !(p->insn.flags & PTX_F_NC) || space == PTX_SPACE_GLOBAL;
+	case PTX_OP_LDU:
+		return space == PTX_SPACE_NONE || space == PTX_SPACE_GLOBAL;
+	default:
+		return true;
 	}
 }
 

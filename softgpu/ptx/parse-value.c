@@ -11,12 +11,11 @@ struct operation {
 };
 
 static const struct operation operations[] = {
-	{ TOKEN_OR, 1 },	{ TOKEN_AND, 2 },	{ TOKEN_OF('|'), 3 },
-	{ TOKEN_OF('^'), 4 },	{ TOKEN_OF('&'), 5 },	{ TOKEN_EQ, 6 },
-	{ TOKEN_NE, 6 },	{ TOKEN_OF('<'), 7 },	{ TOKEN_OF('>'), 7 },
-	{ TOKEN_LE, 7 },	{ TOKEN_GE, 7 },	{ TOKEN_SHL, 8 },
-	{ TOKEN_SHR, 8 },	{ TOKEN_OF('+'), 9 },	{ TOKEN_OF('-'), 9 },
-	{ TOKEN_OF('*'), 10 },	{ TOKEN_OF('/'), 10 },	{ TOKEN_OF('%'), 10 },
+	{ TOKEN_OR, 1 },       { TOKEN_AND, 2 },      { TOKEN_OF('|'), 3 }, { TOKEN_OF('^'), 4 },
+	{ TOKEN_OF('&'), 5 },  { TOKEN_EQ, 6 },	      { TOKEN_NE, 6 },	    { TOKEN_OF('<'), 7 },
+	{ TOKEN_OF('>'), 7 },  { TOKEN_LE, 7 },	      { TOKEN_GE, 7 },	    { TOKEN_SHL, 8 },
+	{ TOKEN_SHR, 8 },      { TOKEN_OF('+'), 9 },  { TOKEN_OF('-'), 9 }, { TOKEN_OF('*'), 10 },
+	{ TOKEN_OF('/'), 10 }, { TOKEN_OF('%'), 10 },
 };
 
 static int priority_of(int token)
@@ -62,22 +61,46 @@ static struct value operate(struct parser *p, uint32_t line, int op, struct valu
 	struct value r = { .is_unsigned = a.is_unsigned || b.is_unsigned };
 
 	switch (op) {
-	case TOKEN_OR: return (struct value){ .v = a.v || b.v };
-	case TOKEN_AND: return (struct value){ .v = a.v && b.v };
-	case TOKEN_EQ: return (struct value){ .v = a.v == b.v };
-	case TOKEN_NE: return (struct value){ .v = a.v != b.v };
-	case TOKEN_OF('<'): return (struct value){ .v = less(a, b) };
-	case TOKEN_OF('>'): return (struct value){ .v = less(b, a) };
-	case TOKEN_LE: return (struct value){ .v = !less(b, a) };
-	case TOKEN_GE: return (struct value){ .v = !less(a, b) };
-	case TOKEN_OF('|'): r.v = a.v | b.v; break;
-	case TOKEN_OF('^'): r.v = a.v ^ b.v; break;
-	case TOKEN_OF('&'): r.v = a.v & b.v; break;
-	case TOKEN_OF('+'): r.v = a.v + b.v; break;
-	case TOKEN_OF('-'): r.v = a.v - b.v; break;
-	case TOKEN_OF('*'): r.v = a.v * b.v; break;
-	case TOKEN_OF('/'): r.v = divide(p, line, a, b, /* rest= */ false); break;
-	case TOKEN_OF('%'): r.v = divide(p, line, a, b, /* rest= */ true); break;
+	case TOKEN_OR:
+		return (struct value){ .v = a.v || b.v };
+	case TOKEN_AND:
+		return (struct value){ .v = a.v && b.v };
+	case TOKEN_EQ:
+		return (struct value){ .v = a.v == b.v };
+	case TOKEN_NE:
+		return (struct value){ .v = a.v != b.v };
+	case TOKEN_OF('<'):
+		return (struct value){ .v = less(a, b) };
+	case TOKEN_OF('>'):
+		return (struct value){ .v = less(b, a) };
+	case TOKEN_LE:
+		return (struct value){ .v = !less(b, a) };
+	case TOKEN_GE:
+		return (struct value){ .v = !less(a, b) };
+	case TOKEN_OF('|'):
+		r.v = a.v | b.v;
+		break;
+	case TOKEN_OF('^'):
+		r.v = a.v ^ b.v;
+		break;
+	case TOKEN_OF('&'):
+		r.v = a.v & b.v;
+		break;
+	case TOKEN_OF('+'):
+		r.v = a.v + b.v;
+		break;
+	case TOKEN_OF('-'):
+		r.v = a.v - b.v;
+		break;
+	case TOKEN_OF('*'):
+		r.v = a.v * b.v;
+		break;
+	case TOKEN_OF('/'):
+		r.v = divide(p, line, a, b, /* rest= */ false);
+		break;
+	case TOKEN_OF('%'):
+		r.v = divide(p, line, a, b, /* rest= */ true);
+		break;
 	default:
 		r.v = shift(a, b.v, op == TOKEN_SHL);
 		r.is_unsigned = a.is_unsigned;

@@ -15,10 +15,14 @@ enum ptx_class class_of(enum ptx_type type)
 	if (type == PTX_PRED)
 		return PTX_CLASS_P;
 	switch (ptx_type_bytes(type)) {
-	case 16: return PTX_CLASS_Q;
-	case 8: return PTX_CLASS_D;
-	case 4: return PTX_CLASS_W;
-	default: return PTX_CLASS_H;
+	case 16:
+		return PTX_CLASS_Q;
+	case 8:
+		return PTX_CLASS_D;
+	case 4:
+		return PTX_CLASS_W;
+	default:
+		return PTX_CLASS_H;
 	}
 }
 
@@ -204,7 +208,7 @@ struct decl {
 	uint32_t align;
 	unsigned int n_dims;
 	uint64_t dims[MAX_DIMS + 1]; /* the elements of a vector are the last */
-	bool open; /* the first dimension is "[]" */
+	bool open;		     /* the first dimension is "[]" */
 	uint64_t size;
 };
 
@@ -234,10 +238,14 @@ bool is_space_word(const struct parser *p)
 static uint64_t max_bytes(uint8_t space)
 {
 	switch (space) {
-	case PTX_SPACE_GLOBAL: return MAX_GLOBAL_BYTES;
-	case PTX_SPACE_SHARED: return MAX_SHARED_BYTES;
-	case PTX_SPACE_CONST: return MAX_CONST_BYTES;
-	default: return MAX_FRAME_BYTES;
+	case PTX_SPACE_GLOBAL:
+		return MAX_GLOBAL_BYTES;
+	case PTX_SPACE_SHARED:
+		return MAX_SHARED_BYTES;
+	case PTX_SPACE_CONST:
+		return MAX_CONST_BYTES;
+	default:
+		return MAX_FRAME_BYTES;
 	}
 }
 
@@ -404,7 +412,8 @@ static void init_element(struct parser *p, const struct decl *d, uint64_t index)
 {
 	uint64_t offset = index * ptx_type_bytes(d->type);
 
-	if (p->token.kind == TOKEN_NAME && !(p->token.len == 7 && !memcmp(p->token.text, "WARP_SZ", 7)))
+	if (p->token.kind == TOKEN_NAME &&
+	    !(p->token.len == 7 && !memcmp(p->token.text, "WARP_SZ", 7)))
 		init_named(p, d, offset);
 	else
 		init_number(p, d, offset);

@@ -230,8 +230,8 @@ static void parse_version(struct parser *p)
 	}
 	if (p->token.len < sizeof(text))
 		memcpy(text, p->token.text, p->token.len);
-	if (p->token.kind != TOKEN_F64 ||
-	    sscanf(text, "%1u%c%2u", &major, &dot, &minor) != 3 || dot != '.' || minor > 9) {
+	if (p->token.kind != TOKEN_F64 || sscanf(text, "%1u%c%2u", &major, &dot, &minor) != 3 ||
+	    dot != '.' || minor > 9) {
 		parse_fail(p, line, ".version: not a version");
 		return;
 	}

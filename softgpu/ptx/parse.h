@@ -25,19 +25,19 @@
 #include "softgpu/ptx/vec.h"
 
 /* Caps. Those of hardware where it has one. */
-#define MAX_REGISTERS	  (1u << 20) /* per class and function */
-#define MAX_FRAME_BYTES	  (512u << 10)
-#define MAX_PARAM_BYTES	  32764u
-#define MAX_PARAMS	  4096u
-#define MAX_CONST_BYTES	  65536u /* per bank */
-#define MAX_SHARED_BYTES  (4u << 20)
-#define MAX_GLOBAL_BYTES  (1ull << 40)
-#define MAX_INIT_BYTES	  (64ull << 20)
-#define MAX_ALIGN	  128u
-#define MAX_DIMS	  8u
-#define MAX_EXPR_DEPTH	  64u
-#define MAX_OPERANDS	  12u
-#define MAX_ELEMENTS	  32u
+#define MAX_REGISTERS	 (1u << 20) /* per class and function */
+#define MAX_FRAME_BYTES	 (512u << 10)
+#define MAX_PARAM_BYTES	 32764u
+#define MAX_PARAMS	 4096u
+#define MAX_CONST_BYTES	 65536u /* per bank */
+#define MAX_SHARED_BYTES (4u << 20)
+#define MAX_GLOBAL_BYTES (1ull << 40)
+#define MAX_INIT_BYTES	 (64ull << 20)
+#define MAX_ALIGN	 128u
+#define MAX_DIMS	 8u
+#define MAX_EXPR_DEPTH	 64u
+#define MAX_OPERANDS	 12u
+#define MAX_ELEMENTS	 32u
 
 enum raw_kind {
 	RAW_NONE,
@@ -58,12 +58,12 @@ enum raw_kind {
  */
 struct raw {
 	uint8_t kind;
-	uint8_t type; /* RAW_REG: as declared; RAW_SREG: its own */
-	bool neg;     /* after a "!" */
-	bool pair;    /* after a "|" */
-	uint8_t space; /* RAW_ADDRESS, and RAW_MEM on one: where that is */
+	uint8_t type;	      /* RAW_REG: as declared; RAW_SREG: its own */
+	bool neg;	      /* after a "!" */
+	bool pair;	      /* after a "|" */
+	uint8_t space;	      /* RAW_ADDRESS, and RAW_MEM on one: where that is */
 	uint8_t first, count; /* RAW_VECTOR: in parser.elements */
-	uint64_t room; /* RAW_MEM on a frame variable or parameter: bytes left there */
+	uint64_t room;	      /* RAW_MEM on a frame variable or parameter: bytes left there */
 	struct ptx_operand op;
 	struct name *name; /* RAW_NAME */
 };
@@ -118,10 +118,10 @@ struct parser {
 
 /* parse_fail() - note an error at a line; PTX_E_INVALID */
 __attribute__((format(printf, 3, 4))) void parse_fail(struct parser *p, uint32_t line,
-						       const char *fmt, ...);
+						      const char *fmt, ...);
 /* parse_refuse() - note what is PTX but does not run here; PTX_E_UNSUPPORTED */
 __attribute__((format(printf, 3, 4))) void parse_refuse(struct parser *p, uint32_t line,
-							 const char *fmt, ...);
+							const char *fmt, ...);
 void parse_no_memory(struct parser *p);
 void parse_unexpected(struct parser *p, const char *wanted);
 

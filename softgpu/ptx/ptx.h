@@ -55,6 +55,7 @@
 	X(S16X2, "s16x2", 4, 's')                                                                  \
 	X(TF32, "tf32", 4, 'f')
 
+/* clang-format off */
 enum ptx_type {
 	PTX_TYPE_NONE,
 #define X(e, name, bytes, kind) PTX_##e,
@@ -62,6 +63,7 @@ enum ptx_type {
 #undef X
 	PTX_N_TYPES
 };
+/* clang-format on */
 
 enum ptx_op {
 	PTX_OP_NONE,
@@ -123,6 +125,7 @@ struct ptx_operand {
 	uint64_t imm; /* as an offset it is signed */
 };
 
+/* clang-format off */
 enum ptx_cmp {
 	PTX_CMP_NONE,
 	/* ordered for floats, of the type's sign for integers */
@@ -181,30 +184,31 @@ enum ptx_mode {
 	/* cp.async; the copy itself has none */
 	PTX_MODE_COMMIT_GROUP, PTX_MODE_WAIT_GROUP, PTX_MODE_WAIT_ALL,
 };
+/* clang-format on */
 
 /* Flags of an instruction, ptx_insn.flags. */
-#define PTX_F_GUARD_NEG	 (1u << 0)  /* @!p */
-#define PTX_F_FTZ	 (1u << 1)
-#define PTX_F_SAT	 (1u << 2)
-#define PTX_F_CC	 (1u << 3)  /* writes the carry flag */
-#define PTX_F_APPROX	 (1u << 4)
-#define PTX_F_FULL	 (1u << 5)  /* div.full */
-#define PTX_F_UNI	 (1u << 6)  /* the text promises that the branch or call is not divergent */
-#define PTX_F_SYNC	 (1u << 7)  /* shfl.sync and its like: the last operand is the mask */
-#define PTX_F_NC	 (1u << 8)  /* ld.global.nc, ldu */
-#define PTX_F_NAN	 (1u << 9)  /* min.NaN */
-#define PTX_F_XORSIGN	 (1u << 10) /* min.xorsign.abs */
-#define PTX_F_ABS	 (1u << 11) /* min.abs, redux.abs */
-#define PTX_F_RELU	 (1u << 12)
-#define PTX_F_SATFINITE	 (1u << 13)
-#define PTX_F_NOFTZ	 (1u << 14) /* atom.add.noftz */
-#define PTX_F_OOB	 (1u << 15) /* fma.oob */
-#define PTX_F_WRAP	 (1u << 16) /* shf.wrap, bmsk.wrap, szext.wrap */
-#define PTX_F_CLAMP	 (1u << 17) /* shf.clamp, bmsk.clamp, szext.clamp */
-#define PTX_F_SHIFTAMT	 (1u << 18) /* bfind.shiftamt */
-#define PTX_F_TO	 (1u << 19) /* cvta.to: from generic */
-#define PTX_F_ALIGNED	 (1u << 20)
-#define PTX_F_ACCUM	 (1u << 21) /* vabsdiff4.add: the result is the sum over the parts, plus c */
+#define PTX_F_GUARD_NEG (1u << 0) /* @!p */
+#define PTX_F_FTZ	(1u << 1)
+#define PTX_F_SAT	(1u << 2)
+#define PTX_F_CC	(1u << 3) /* writes the carry flag */
+#define PTX_F_APPROX	(1u << 4)
+#define PTX_F_FULL	(1u << 5)  /* div.full */
+#define PTX_F_UNI	(1u << 6)  /* the text promises that the branch or call is not divergent */
+#define PTX_F_SYNC	(1u << 7)  /* shfl.sync and its like: the last operand is the mask */
+#define PTX_F_NC	(1u << 8)  /* ld.global.nc, ldu */
+#define PTX_F_NAN	(1u << 9)  /* min.NaN */
+#define PTX_F_XORSIGN	(1u << 10) /* min.xorsign.abs */
+#define PTX_F_ABS	(1u << 11) /* min.abs, redux.abs */
+#define PTX_F_RELU	(1u << 12)
+#define PTX_F_SATFINITE (1u << 13)
+#define PTX_F_NOFTZ	(1u << 14) /* atom.add.noftz */
+#define PTX_F_OOB	(1u << 15) /* fma.oob */
+#define PTX_F_WRAP	(1u << 16) /* shf.wrap, bmsk.wrap, szext.wrap */
+#define PTX_F_CLAMP	(1u << 17) /* shf.clamp, bmsk.clamp, szext.clamp */
+#define PTX_F_SHIFTAMT	(1u << 18) /* bfind.shiftamt */
+#define PTX_F_TO	(1u << 19) /* cvta.to: from generic */
+#define PTX_F_ALIGNED	(1u << 20)
+#define PTX_F_ACCUM	(1u << 21) /* vabsdiff4.add: the result is the sum over the parts, plus c */
 
 #define PTX_NO_GUARD UINT32_MAX
 
@@ -287,9 +291,9 @@ enum ptx_linkage {
 struct ptx_reloc {
 	uint64_t offset;
 	uint32_t symbol;
-	uint8_t bytes;	 /* 1, 4 or 8 that are stored */
-	uint8_t shift;	 /* bits that the address is shifted right by first (mask(): single bytes) */
-	bool generic;	 /* generic(sym): its generic address, else the one in its state space */
+	uint8_t bytes; /* 1, 4 or 8 that are stored */
+	uint8_t shift; /* bits that the address is shifted right by first (mask(): single bytes) */
+	bool generic;  /* generic(sym): its generic address, else the one in its state space */
 	int64_t addend;
 };
 
@@ -351,8 +355,8 @@ struct ptx_symbol {
 };
 
 struct ptx_module {
-	unsigned int version;  /* of the PTX ISA, 10 * major + minor */
-	unsigned int target;   /* sm_75: 75 */
+	unsigned int version;	/* of the PTX ISA, 10 * major + minor */
+	unsigned int target;	/* sm_75: 75 */
 	unsigned int addr_size; /* 32 or 64 */
 	struct ptx_symbol *symbols;
 	uint32_t n_symbols;

@@ -402,8 +402,8 @@ static void scan_class(struct sharing *s, struct scan *scan, uint32_t first, uin
 			struct life *life = &s->lives[reg];
 
 			next = life->next;
-			life->number = scan->n_unused ? scan->unused[--scan->n_unused]
-						      : scan->n_numbers++;
+			life->number =
+				scan->n_unused ? scan->unused[--scan->n_unused] : scan->n_numbers++;
 			list_add(s, scan->ends, life->end, reg);
 		}
 		for (reg = scan->ends[at]; reg != NOWHERE; reg = s->lives[reg].next)

@@ -14,9 +14,9 @@
 
 #define N_PROGRAMS 300
 #define N_BLOCKS   8
-#define N_LINES	   12  /* per block */
-#define N_SPREAD   10  /* registers with a value from the start */
-#define N_LOCAL	   30  /* registers that a block writes before it reads them */
+#define N_LINES	   12 /* per block */
+#define N_SPREAD   10 /* registers with a value from the start */
+#define N_LOCAL	   30 /* registers that a block writes before it reads them */
 #define N_REGS	   (N_SPREAD + N_LOCAL)
 #define N_PREDS	   3
 #define MAX_STEPS  2000
@@ -86,7 +86,9 @@ static void make_block(struct program *p, int block)
 		}
 	}
 	p->lines[p->n_lines++] = (struct line){
-		.kind = KIND_BRANCH, .guard = pick(4) ? pick(N_PREDS) : -1, .d = pick(N_BLOCKS),
+		.kind = KIND_BRANCH,
+		.guard = pick(4) ? pick(N_PREDS) : -1,
+		.d = pick(N_BLOCKS),
 	};
 }
 
@@ -103,20 +105,29 @@ static void print_line(const struct line *l, FILE *to)
 	if (l->guard >= 0)
 		fprintf(to, "@%%p%d ", l->guard);
 	switch (l->kind) {
-	case KIND_ADD: fprintf(to, "add.u32 %%r%d, %%r%d, %%r%d;\n", l->d, l->a, l->b); break;
+	case KIND_ADD:
+		fprintf(to, "add.u32 %%r%d, %%r%d, %%r%d;\n", l->d, l->a, l->b);
+		break;
 	case KIND_COMPARE:
 		fprintf(to, "setp.lt.u32 %%p%d, %%r%d, %%r%d;\n", l->d, l->a, l->b);
 		break;
-	case KIND_STORE: fprintf(to, "st.global.u32 [%%d0], %%r%d;\n", l->a); break;
-	case KIND_BRANCH: fprintf(to, "bra L%d;\n", l->d); break;
-	case KIND_END: fprintf(to, "exit;\n"); break;
+	case KIND_STORE:
+		fprintf(to, "st.global.u32 [%%d0], %%r%d;\n", l->a);
+		break;
+	case KIND_BRANCH:
+		fprintf(to, "bra L%d;\n", l->d);
+		break;
+	case KIND_END:
+		fprintf(to, "exit;\n");
+		break;
 	}
 }
 
 static void print_program(const struct program *p, FILE *to)
 {
-	fprintf(to, ".version 8.0\n.target sm_80\n.entry k() {\n.reg .b32 %%r<%d>;\n"
-		    ".reg .pred %%p<%d>;\n.reg .b64 %%d<1>;\nmov.b64 %%d0, 0;\n",
+	fprintf(to,
+		".version 8.0\n.target sm_80\n.entry k() {\n.reg .b32 %%r<%d>;\n"
+		".reg .pred %%p<%d>;\n.reg .b64 %%d<1>;\nmov.b64 %%d0, 0;\n",
 		N_REGS, N_PREDS);
 	for (int i = 0; i < N_SPREAD; i++)
 		fprintf(to, "mov.u32 %%r%d, %d;\n", i, i * 77777777);
@@ -146,11 +157,20 @@ static void run_as_made(const struct program *p, struct trace *t)
 		if (l->guard >= 0 && !pred[l->guard])
 			continue;
 		switch (l->kind) {
-		case KIND_ADD: r[l->d] = r[l->a] + r[l->b]; break;
-		case KIND_COMPARE: pred[l->d] = r[l->a] < r[l->b]; break;
-		case KIND_STORE: t->stores[t->n++] = r[l->a]; break;
-		case KIND_BRANCH: at = p->starts[l->d]; break;
-		case KIND_END: return;
+		case KIND_ADD:
+			r[l->d] = r[l->a] + r[l->b];
+			break;
+		case KIND_COMPARE:
+			pred[l->d] = r[l->a] < r[l->b];
+			break;
+		case KIND_STORE:
+			t->stores[t->n++] = r[l->a];
+			break;
+		case KIND_BRANCH:
+			at = p->starts[l->d];
+			break;
+		case KIND_END:
+			return;
 		}
 	}
 }
@@ -180,11 +200,20 @@ static void run_as_parsed(const struct ptx_function *f, struct trace *t)
 			else if (o[0].cls == PTX_CLASS_W)
 				r[o[0].index] = value_of(&o[1], r);
 			break;
-		case PTX_OP_ADD: r[o[0].index] = r[o[1].index] + r[o[2].index]; break;
-		case PTX_OP_SETP: pred[o[0].index] = r[o[2].index] < r[o[3].index]; break;
-		case PTX_OP_ST: t->stores[t->n++] = r[o[1].index]; break;
-		case PTX_OP_BRA: at = o[0].index; break;
-		case PTX_OP_EXIT: return;
+		case PTX_OP_ADD:
+			r[o[0].index] = r[o[1].index] + r[o[2].index];
+			break;
+		case PTX_OP_SETP:
+			pred[o[0].index] = r[o[2].index] < r[o[3].index];
+			break;
+		case PTX_OP_ST:
+			t->stores[t->n++] = r[o[1].index];
+			break;
+		case PTX_OP_BRA:
+			at = o[0].index;
+			break;
+		case PTX_OP_EXIT:
+			return;
 		}
 	}
 }

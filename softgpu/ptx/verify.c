@@ -39,7 +39,8 @@ static const char *verify_operand(const struct ptx_module *m, const struct ptx_f
 	case PTX_SINK:
 	case PTX_IMM:
 		break;
-	default: return "an operand of no kind";
+	default:
+		return "an operand of no kind";
 	}
 	return NULL;
 }

@@ -111,8 +111,7 @@ static bool is_limits(const json_t *value)
 
 	if (!json_is_object(value))
 		return false;
-	json_object_foreach((json_t *)value, key, limit)
-	{
+	json_object_foreach((json_t *)value, key, limit) {
 		if (!json_is_string(limit) && !json_is_null(limit))
 			return false;
 	}
@@ -163,8 +162,7 @@ int api_args_check(enum api_method_id method, const json_t *args, struct api_err
 	const struct api_arg *arg = NULL;
 	json_t *value;
 
-	json_object_foreach((json_t *)args, key, value)
-	{
+	json_object_foreach((json_t *)args, key, value) {
 		arg = find_arg(method, key);
 		if (!arg) {
 			api_fail(error, API_E_BAD_REQUEST, "%s has no argument '%.60s'", name, key);

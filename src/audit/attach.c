@@ -119,8 +119,8 @@ int link_uprobe(int prog_fd, const struct probes *probes, size_t i)
 	if (r < 0)
 		return r;
 	/* Of one process on any CPU; of all processes the event counts on one CPU, but the probe is on all. */
-	event = syscall(SYS_perf_event_open, &attr, probes->pid ? probes->pid : -1, probes->pid ? -1 : 0, -1,
-			PERF_FLAG_FD_CLOEXEC);
+	event = syscall(SYS_perf_event_open, &attr, probes->pid ? probes->pid : -1,
+			probes->pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
 	if (event < 0)
 		return -errno;
 	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &options);
@@ -134,15 +134,16 @@ int link_uprobe(int prog_fd, const struct probes *probes, size_t i)
 	return fd;
 }
 
-static void pin_path(const struct engine *engine, const struct engine_library *l, const char *what, char *ret,
-		     size_t size)
+static void pin_path(const struct engine *engine, const struct engine_library *l, const char *what,
+		     char *ret, size_t size)
 {
-	snprintf(ret, size, "%s/%s-%u-%u-%lu-%s", engine->links_dir, what, major(l->dev), minor(l->dev),
-		 (unsigned long)l->ino, engine->generation_name);
+	snprintf(ret, size, "%s/%s-%u-%u-%lu-%s", engine->links_dir, what, major(l->dev),
+		 minor(l->dev), (unsigned long)l->ino, engine->generation_name);
 }
 
 /* A pin of the same name was left by an engine that died before its generation began. */
-static int pin_link(const struct engine *engine, const struct engine_library *l, const char *what, int fd)
+static int pin_link(const struct engine *engine, const struct engine_library *l, const char *what,
+		    int fd)
 {
 	char path[PATH_MAX + 64];
 
@@ -155,7 +156,8 @@ static int pin_link(const struct engine *engine, const struct engine_library *l,
  * Links of single probes are kept by their pins alone: there are hundreds, and a descriptor for each would
  * be too many.
  */
-static int pin_one_by_one(struct engine *engine, struct library *l, int prog_fd, const struct probes *probes)
+static int pin_one_by_one(struct engine *engine, struct library *l, int prog_fd,
+			  const struct probes *probes)
 {
 	char name[32];
 
@@ -174,7 +176,8 @@ static int pin_one_by_one(struct engine *engine, struct library *l, int prog_fd,
 	return 0;
 }
 
-static int pin_at_once(struct engine *engine, struct library *l, int prog_fd, const struct probes *probes)
+static int pin_at_once(struct engine *engine, struct library *l, int prog_fd,
+		       const struct probes *probes)
 {
 	int *link = probes->at_return ? &l->return_link : &l->entry_link;
 
@@ -191,7 +194,9 @@ static int library_link(struct engine *engine, struct library *l, const char *pa
 	_cleanup_free_ uint64_t *cookies = calloc(image->n_calls, sizeof(*cookies));
 	int (*pin)(struct engine *, struct library *, int, const struct probes *) =
 		engine->many_probes ? pin_at_once : pin_one_by_one;
-	struct probes probes = { .path = path, .offsets = offsets, .cookies = cookies, .n = image->n_calls };
+	struct probes probes = {
+		.path = path, .offsets = offsets, .cookies = cookies, .n = image->n_calls
+	};
 	int r;
 
 	if (!offsets || !cookies)
@@ -204,7 +209,8 @@ static int library_link(struct engine *engine, struct library *l, const char *pa
 	probes.at_return = true;
 	r = pin(engine, l, bpf_program__fd(engine->programs->progs.on_call_return), &probes);
 	probes.at_return = false;
-	return r < 0 ? r : pin(engine, l, bpf_program__fd(engine->programs->progs.on_call), &probes);
+	return r < 0 ? r
+		     : pin(engine, l, bpf_program__fd(engine->programs->progs.on_call), &probes);
 }
 
 static void library_free(struct library *l)
@@ -242,7 +248,8 @@ static void library_unrecord(struct engine *engine, const struct library *l)
 	for (size_t i = 0; i < AUDIT_LIBRARIES; i++)
 		if (engine->state->libraries[i].ino == l->public.ino &&
 		    engine->state->libraries[i].dev == l->public.dev)
-			memset(&engine->state->libraries[i], 0, sizeof(engine->state->libraries[i]));
+			memset(&engine->state->libraries[i], 0,
+			       sizeof(engine->state->libraries[i]));
 }
 
 static void library_unpin(struct engine *engine, const struct library *l)
@@ -261,7 +268,8 @@ static void library_unpin(struct engine *engine, const struct library *l)
 	library_unrecord(engine, l);
 }
 
-static struct library *library_new(const char *path, const struct stat *st, struct library_image *image)
+static struct library *library_new(const char *path, const struct stat *st,
+				   struct library_image *image)
 {
 	struct library *l = calloc(1, sizeof(*l));
 
@@ -289,7 +297,8 @@ static struct library *library_find(const struct engine *engine, dev_t dev, ino_
 	return NULL;
 }
 
-static int attach_image(struct engine *engine, const char *name, int fd, struct library_image *image)
+static int attach_image(struct engine *engine, const char *name, int fd,
+			struct library_image *image)
 {
 	_cleanup_(library_freep) struct library *l = NULL;
 	char path[32];

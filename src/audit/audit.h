@@ -14,23 +14,23 @@
 #include "../tenant/ledger.h"
 #include "../tenant/share.h"
 
-#define AUDIT_LAYOUT		5
-#define AUDIT_PROCESSES		16384	/* processes that are charged; a power of two */
-#define AUDIT_SLOTS		16384	/* threads that wait at the same time; a power of two */
-#define AUDIT_TENANT_PROCESSES	4096	/* of these, how many one tenant may take */
-#define AUDIT_TENANT_SLOTS	4096
-#define AUDIT_TENANT_OBJECTS	(1 << 17)	/* live allocations that one tenant may have recorded */
-#define AUDIT_OBJECTS		(1 << 21)
-#define AUDIT_CONTEXT_DEPTH	8	/* contexts on one thread's stack */
-#define AUDIT_NAME		64
-#define AUDIT_WRITES		3	/* values written over one result */
-#define AUDIT_NO_DEVICE		0xff
+#define AUDIT_LAYOUT	       5
+#define AUDIT_PROCESSES	       16384 /* processes that are charged; a power of two */
+#define AUDIT_SLOTS	       16384 /* threads that wait at the same time; a power of two */
+#define AUDIT_TENANT_PROCESSES 4096  /* of these, how many one tenant may take */
+#define AUDIT_TENANT_SLOTS     4096
+#define AUDIT_TENANT_OBJECTS   (1 << 17) /* live allocations that one tenant may have recorded */
+#define AUDIT_OBJECTS	       (1 << 21)
+#define AUDIT_CONTEXT_DEPTH    8 /* contexts on one thread's stack */
+#define AUDIT_NAME	       64
+#define AUDIT_WRITES	       3 /* values written over one result */
+#define AUDIT_NO_DEVICE	       0xff
 
 /* What happens to a call that nobody can hold or answer. */
 enum audit_failure {
 	AUDIT_FAILURE_KILL,
 	AUDIT_FAILURE_ALLOW,
-	AUDIT_FAILURE_DENY,	/* answered by the program itself; on the rung `registers` alone */
+	AUDIT_FAILURE_DENY, /* answered by the program itself; on the rung `registers` alone */
 };
 
 /**
@@ -85,7 +85,7 @@ struct audit_device {
 
 enum audit_process_state {
 	AUDIT_PROCESS_FREE,
-	AUDIT_PROCESS_CLAIMED,	/* being filled in */
+	AUDIT_PROCESS_CLAIMED, /* being filled in */
 	AUDIT_PROCESS_LIVE,
 };
 
@@ -143,31 +143,32 @@ static inline __attribute__((always_inline)) __u32 audit_process_tgid(const stru
 
 /* Registers at the entry of a call, in the order of the kernel's pt_regs. */
 struct audit_regs {
-	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
+		flags, sp, ss;
 };
 
 enum audit_slot_state {
 	AUDIT_SLOT_FREE,
-	AUDIT_SLOT_CLAIMED,	/* the program fills it in */
-	AUDIT_SLOT_WAITING,	/* the thread waits in the program for the holder process */
-	AUDIT_SLOT_STOPPING,	/* the holder has asked for a stop and let the program go */
-	AUDIT_SLOT_HELD,	/* stopped at the entry of the call, costs nothing */
-	AUDIT_SLOT_RELEASED,	/* let go; it meets the probe again and keeps its place in the queue */
+	AUDIT_SLOT_CLAIMED,  /* the program fills it in */
+	AUDIT_SLOT_WAITING,  /* the thread waits in the program for the holder process */
+	AUDIT_SLOT_STOPPING, /* the holder has asked for a stop and let the program go */
+	AUDIT_SLOT_HELD,     /* stopped at the entry of the call, costs nothing */
+	AUDIT_SLOT_RELEASED, /* let go; it meets the probe again and keeps its place in the queue */
 };
 
 enum audit_ask {
-	AUDIT_ASK_HOLD,		/* keep it until memory is free or its time is over, then answer */
-	AUDIT_ASK_ANSWER,	/* answer it now */
-	AUDIT_ASK_WRITE,	/* write `values` over what the call has returned */
+	AUDIT_ASK_HOLD,	  /* keep it until memory is free or its time is over, then answer */
+	AUDIT_ASK_ANSWER, /* answer it now */
+	AUDIT_ASK_WRITE,  /* write `values` over what the call has returned */
 };
 
 enum audit_reason {
 	AUDIT_REASON_NONE,
-	AUDIT_REASON_MAX,	/* beyond memory.max of `tenant` */
-	AUDIT_REASON_DEVICE,	/* the device has no memory left */
-	AUDIT_REASON_QUEUE,	/* others wait already */
-	AUDIT_REASON_COMPUTE,	/* a launch beyond the compute share of `tenant` */
-	AUDIT_REASON_PROBES,	/* a process whose launches are to be probed before its first context */
+	AUDIT_REASON_MAX,     /* beyond memory.max of `tenant` */
+	AUDIT_REASON_DEVICE,  /* the device has no memory left */
+	AUDIT_REASON_QUEUE,   /* others wait already */
+	AUDIT_REASON_COMPUTE, /* a launch beyond the compute share of `tenant` */
+	AUDIT_REASON_PROBES, /* a process whose launches are to be probed before its first context */
 };
 
 /**
@@ -182,46 +183,46 @@ struct audit_slot {
 	__u32 tgid;
 	__u32 ask;
 	__u32 reason;
-	__u32 tenant;		/* who refused */
+	__u32 tenant; /* who refused */
 	__u32 device;
 	__u32 row;
-	__u32 answer;		/* the code to return */
-	__u32 ret_delta;	/* from the entry to a `ret` byte */
-	__u32 failed;		/* errno of the last try to stop it */
-	__u32 owner;		/* nearest tenant, whose cap it counts against */
-	__u64 ticket;		/* place in the queue: lower is older */
+	__u32 answer;	 /* the code to return */
+	__u32 ret_delta; /* from the entry to a `ret` byte */
+	__u32 failed;	 /* errno of the last try to stop it */
+	__u32 owner;	 /* nearest tenant, whose cap it counts against */
+	__u64 ticket;	 /* place in the queue: lower is older */
 	__u64 size;
 	__u64 begin_ns;
 	__u64 deadline_ns;
-	__u64 return_address;	/* the word at the stack pointer */
+	__u64 return_address; /* the word at the stack pointer */
 	struct ledger_chain chain;
-	__u32 width;		/* bytes of each of `values` */
-	__u64 addresses[AUDIT_WRITES];	/* AUDIT_ASK_WRITE: where to write, 0 for nowhere */
+	__u32 width;		       /* bytes of each of `values` */
+	__u64 addresses[AUDIT_WRITES]; /* AUDIT_ASK_WRITE: where to write, 0 for nowhere */
 	__u64 values[AUDIT_WRITES];
 	struct audit_regs regs;
 };
 
 enum audit_event_kind {
-	AUDIT_EVENT_INSUFFICIENT,	/* an allocation does not fit: a hold begins, or it is answered */
-	AUDIT_EVENT_REFUSED,		/* answered CUDA_ERROR_OUT_OF_MEMORY */
-	AUDIT_EVENT_ADMITTED,		/* ran after it had been held */
-	AUDIT_EVENT_EXIT,		/* a charged process is gone */
-	AUDIT_EVENT_SETTLE,		/* memory may have changed in a way arguments do not tell */
-	AUDIT_EVENT_NEW_PROCESS,	/* a process is charged for the first time */
-	AUDIT_EVENT_FAILED_KILL,	/* nobody could answer: killed */
-	AUDIT_EVENT_FAILED_ALLOW,	/* nobody could answer: allowed */
-	AUDIT_EVENT_FAILED_DENY,	/* nobody could hold it: answered */
-	AUDIT_EVENT_DEVICE_UNKNOWN,	/* charged to a guessed device */
-	AUDIT_EVENT_PLACE,		/* on which device a process has made a context is to be found out */
-	AUDIT_EVENT_ELSEWHERE,		/* not on the device that it had said, and beyond a limit there: killed */
-	AUDIT_EVENT_UNRECORDED,		/* no room for a record: charged until the process ends */
-	AUDIT_EVENT_RAN,		/* a call that was to be answered has run all the same */
-	AUDIT_EVENT_THROTTLED,		/* launches are held to the share of `tenant`; told now and then */
-	AUDIT_EVENT_UNPACED,		/* nobody probed the launches of a process in time: they run as they come */
-	AUDIT_EVENT_LIBRARY,		/* user space: a copy of libcuda is probed now */
-	AUDIT_EVENT_UNKNOWN_CALL,	/* user space: an export that looks allocating and that no row knows */
-	AUDIT_EVENT_UNPROBED,		/* user space: a copy of libcuda whose calls were not found */
-	AUDIT_EVENT_OFFSETS_REFUSED,	/* user space: a file of offsets is not used */
+	AUDIT_EVENT_INSUFFICIENT, /* an allocation does not fit: a hold begins, or it is answered */
+	AUDIT_EVENT_REFUSED,	  /* answered CUDA_ERROR_OUT_OF_MEMORY */
+	AUDIT_EVENT_ADMITTED,	  /* ran after it had been held */
+	AUDIT_EVENT_EXIT,	  /* a charged process is gone */
+	AUDIT_EVENT_SETTLE,	  /* memory may have changed in a way arguments do not tell */
+	AUDIT_EVENT_NEW_PROCESS,  /* a process is charged for the first time */
+	AUDIT_EVENT_FAILED_KILL,  /* nobody could answer: killed */
+	AUDIT_EVENT_FAILED_ALLOW, /* nobody could answer: allowed */
+	AUDIT_EVENT_FAILED_DENY,  /* nobody could hold it: answered */
+	AUDIT_EVENT_DEVICE_UNKNOWN, /* charged to a guessed device */
+	AUDIT_EVENT_PLACE, /* on which device a process has made a context is to be found out */
+	AUDIT_EVENT_ELSEWHERE, /* not on the device that it had said, and beyond a limit there: killed */
+	AUDIT_EVENT_UNRECORDED, /* no room for a record: charged until the process ends */
+	AUDIT_EVENT_RAN,	/* a call that was to be answered has run all the same */
+	AUDIT_EVENT_THROTTLED,	/* launches are held to the share of `tenant`; told now and then */
+	AUDIT_EVENT_UNPACED, /* nobody probed the launches of a process in time: they run as they come */
+	AUDIT_EVENT_LIBRARY,	  /* user space: a copy of libcuda is probed now */
+	AUDIT_EVENT_UNKNOWN_CALL, /* user space: an export that looks allocating and that no row knows */
+	AUDIT_EVENT_UNPROBED,	     /* user space: a copy of libcuda whose calls were not found */
+	AUDIT_EVENT_OFFSETS_REFUSED, /* user space: a file of offsets is not used */
 	AUDIT_EVENT_KINDS,
 };
 
@@ -243,9 +244,9 @@ struct audit_event {
 };
 
 enum audit_wake_kind {
-	AUDIT_WAKE_SLOT,	/* `index` needs the holder */
-	AUDIT_WAKE_FREED,	/* memory was freed while somebody waited */
-	AUDIT_WAKE_SIGNAL,	/* a signal for a process (tid 0) or a thread with held calls */
+	AUDIT_WAKE_SLOT,   /* `index` needs the holder */
+	AUDIT_WAKE_FREED,  /* memory was freed while somebody waited */
+	AUDIT_WAKE_SIGNAL, /* a signal for a process (tid 0) or a thread with held calls */
 };
 
 /** struct audit_wake - what a program tells the holder process */
@@ -290,7 +291,7 @@ struct audit_control {
 	__u32 dismissed;
 };
 
-#define AUDIT_LIBRARIES 64
+#define AUDIT_LIBRARIES	   64
 #define AUDIT_LIBRARY_PATH 256
 
 /** struct audit_library - a copy of a library that is probed (user space) */
@@ -300,8 +301,8 @@ struct audit_library {
 	char path[AUDIT_LIBRARY_PATH];
 };
 
-#define AUDIT_WORKS	512	/* processes whose launches are probed; a power of two */
-#define AUDIT_KERNELS	128	/* kinds of launches of one process; a power of two */
+#define AUDIT_WORKS   512 /* processes whose launches are probed; a power of two */
+#define AUDIT_KERNELS 128 /* kinds of launches of one process; a power of two */
 
 /**
  * struct audit_kernel - launches of one kind
@@ -334,11 +335,11 @@ struct audit_work {
 };
 
 enum audit_order_kind {
-	AUDIT_ORDER_ADOPT,	/* charge a process to `chain`: a new record for it, or the one it has moves */
-	AUDIT_ORDER_SETTLE,	/* what the device says of a process */
-	AUDIT_ORDER_UNOWNED,	/* what the device says of processes that are nobody's */
-	AUDIT_ORDER_END,	/* a process has died unseen */
-	AUDIT_ORDER_REAP,	/* drop the records of what dead processes had */
+	AUDIT_ORDER_ADOPT, /* charge a process to `chain`: a new record for it, or the one it has moves */
+	AUDIT_ORDER_SETTLE,  /* what the device says of a process */
+	AUDIT_ORDER_UNOWNED, /* what the device says of processes that are nobody's */
+	AUDIT_ORDER_END,     /* a process has died unseen */
+	AUDIT_ORDER_REAP,    /* drop the records of what dead processes had */
 };
 
 /**
@@ -351,7 +352,7 @@ struct audit_order {
 	__u32 kind;
 	__u32 tgid;
 	__u32 device;
-	__s32 result;		/* 0, or ENGINE_E_* (programs) */
+	__s32 result; /* 0, or ENGINE_E_* (programs) */
 	__u64 bytes;
 	__u64 n_changes;
 	__u64 cgroup;
@@ -374,17 +375,17 @@ struct audit_state {
 
 /* What a process owns beside plain bytes. */
 enum object_kind {
-	OBJECT_MEMORY = 1,	/* by address */
-	OBJECT_PHYSICAL,	/* by handle: counts = references | mappings << 32 */
-	OBJECT_MAPPING,		/* by address: parent = handle */
+	OBJECT_MEMORY = 1, /* by address */
+	OBJECT_PHYSICAL,   /* by handle: counts = references | mappings << 32 */
+	OBJECT_MAPPING,	   /* by address: parent = handle */
 	OBJECT_ARRAY,
-	OBJECT_CONTEXT,		/* size = bytes allocated in it, parent = what the context itself costs */
-	OBJECT_POOL,		/* size = charged, used = in use, parent = release threshold */
-	OBJECT_CURRENT_POOL,	/* by device: parent = pool */
-	OBJECT_GRAPH,		/* size = bytes of its allocation nodes */
-	OBJECT_EXEC,		/* an executable graph */
-	OBJECT_CAPTURE,		/* by stream: size = bytes asked for while capturing */
-	OBJECT_NVML,		/* an NVML device handle */
+	OBJECT_CONTEXT, /* size = bytes allocated in it, parent = what the context itself costs */
+	OBJECT_POOL,	/* size = charged, used = in use, parent = release threshold */
+	OBJECT_CURRENT_POOL, /* by device: parent = pool */
+	OBJECT_GRAPH,	     /* size = bytes of its allocation nodes */
+	OBJECT_EXEC,	     /* an executable graph */
+	OBJECT_CAPTURE,	     /* by stream: size = bytes asked for while capturing */
+	OBJECT_NVML,	     /* an NVML device handle */
 };
 
 /** struct object_key - key of the map of objects: what a process with this serial calls a thing */
@@ -401,8 +402,8 @@ struct object {
 	__u64 context;
 	__u64 counts;
 	__u32 device;
-	__u32 tenant;		/* whose cap it counts against */
-	__u32 process;		/* number of its record, which has the serial of the key while it lives */
+	__u32 tenant;  /* whose cap it counts against */
+	__u32 process; /* number of its record, which has the serial of the key while it lives */
 	__u32 unused;
 };
 
@@ -411,7 +412,8 @@ struct object {
  *
  * Return: whether it was. Of several who try, one succeeds.
  */
-static inline __attribute__((always_inline)) int audit_slot_end(struct audit_state *state, __u32 at, __u32 was)
+static inline __attribute__((always_inline)) int audit_slot_end(struct audit_state *state, __u32 at,
+								__u32 was)
 {
 	struct audit_slot *slot = &state->slots[at & (AUDIT_SLOTS - 1)];
 	__u32 owner = slot->owner & (LEDGER_TENANTS - 1);

@@ -12,8 +12,11 @@
 
 #include "priv.h"
 
-#define TREE_PASSES  3	/* children may be born while we look */
-#define CGROUP_ROOTS { "/sys/fs/cgroup/unified", "/sys/fs/cgroup" }
+#define TREE_PASSES 3 /* children may be born while we look */
+#define CGROUP_ROOTS                                                                               \
+	{                                                                                          \
+		"/sys/fs/cgroup/unified", "/sys/fs/cgroup"                                         \
+	}
 
 /* Every process finds its tenants again at its next call. */
 static void bindings_changed(struct engine *engine)
@@ -69,7 +72,8 @@ static int tree_add_child(struct engine *engine, pid_t pid, void *userdata)
 {
 	uint32_t tenant = *(uint32_t *)userdata, parent = parent_of(pid), child = pid, known;
 
-	if (parent && tree_get(engine, child, &known) && tree_get(engine, parent, &known) == 0 && known == tenant)
+	if (parent && tree_get(engine, child, &known) && tree_get(engine, parent, &known) == 0 &&
+	    known == tenant)
 		bpf_map_update_elem(engine_map_fd(engine, "trees"), &child, &tenant, BPF_ANY);
 	return 0;
 }
@@ -200,7 +204,8 @@ static uint64_t cgroup_id_of(const char *cgroup)
 }
 
 /* From the innermost cgroup outwards, as the programs do. */
-static void chain_add_cgroups(struct engine *engine, struct ledger_chain *chain, char *cgroup, uint64_t *ret_id)
+static void chain_add_cgroups(struct engine *engine, struct ledger_chain *chain, char *cgroup,
+			      uint64_t *ret_id)
 {
 	char *end = cgroup + strlen(cgroup);
 

@@ -22,14 +22,14 @@
 #include "priv.h"
 #include "audit.skel.h"
 
-#define FAILURE_WAIT_NS		10000000000ULL
-#define GENERATION_NONE		0
+#define FAILURE_WAIT_NS 10000000000ULL
+#define GENERATION_NONE 0
 
 /*
  * Since Linux 6.13 a frame of 64 bytes or more means a private stack per CPU, which a sleepable program
  * shares with whoever runs while it sleeps, and the kernel crashes. See bpf/kernel.h.
  */
-#define FRAME_MAX_BYTES		48
+#define FRAME_MAX_BYTES 48
 
 const char *engine_rung_name(enum engine_rung rung)
 {
@@ -62,12 +62,14 @@ static int state_dir_open(struct engine *engine, const char *path)
 	char maps[PATH_MAX + 8];
 	int r;
 
-	if (snprintf(engine->state_dir, sizeof(engine->state_dir), "%s", path) >= (int)sizeof(engine->state_dir))
+	if (snprintf(engine->state_dir, sizeof(engine->state_dir), "%s", path) >=
+	    (int)sizeof(engine->state_dir))
 		return -ENAMETOOLONG;
 	r = fd_mkdir_parents(path, 0700);
 	if (r < 0)
 		return r;
-	if (!is_on_bpf_fs(path) && mount("bpf", path, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
+	if (!is_on_bpf_fs(path) &&
+	    mount("bpf", path, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
 		return -errno;
 	engine->lock_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (engine->lock_fd < 0)
@@ -111,7 +113,8 @@ static void links_drop(struct engine *engine, bool ours)
 
 	while (dir && (entry = readdir(dir))) {
 		size_t n = strlen(entry->d_name);
-		bool is_ours = n > suffix && strcmp(entry->d_name + n - suffix, engine->generation_name) == 0;
+		bool is_ours = n > suffix &&
+			       strcmp(entry->d_name + n - suffix, engine->generation_name) == 0;
 
 		if (entry->d_name[0] != '.' && is_ours == ours)
 			unlinkat(dirfd(dir), entry->d_name, 0);
@@ -126,7 +129,8 @@ static int programs_pin_maps(struct engine *engine)
 	struct bpf_map *map;
 	int r;
 
-	bpf_object__for_each_map(map, engine->programs->obj) {
+	bpf_object__for_each_map(map, engine->programs->obj)
+	{
 		const char *name = bpf_map__name(map);
 
 		/* The generation number and the choice of rung belong to one engine. */
@@ -159,8 +163,8 @@ int frames_check(const char *log)
 	}
 }
 
-#define LOG_STATS	4
-#define LOG_SIZE	65536
+#define LOG_STATS 4
+#define LOG_SIZE  65536
 
 static int programs_load(struct engine *engine)
 {
@@ -168,12 +172,12 @@ static int programs_load(struct engine *engine)
 	size_t n = 0, i = 0;
 	int r;
 
-	bpf_object__for_each_program(program, engine->programs->obj)
-		n++;
+	bpf_object__for_each_program(program, engine->programs->obj) n++;
 	_cleanup_free_ char *logs = calloc(n, LOG_SIZE);
 	if (!logs)
 		return -ENOMEM;
-	bpf_object__for_each_program(program, engine->programs->obj) {
+	bpf_object__for_each_program(program, engine->programs->obj)
+	{
 		bpf_program__set_log_level(program, LOG_STATS);
 		bpf_program__set_log_buf(program, logs + i++ * LOG_SIZE, LOG_SIZE);
 	}
@@ -189,8 +193,9 @@ static int programs_choose_rung(struct engine *engine, enum engine_rung wanted)
 
 	if (wanted == ENGINE_RUNG_REGISTERS && !registers)
 		return -EOPNOTSUPP;
-	engine->rung = wanted != ENGINE_RUNG_AUTO ? wanted :
-		       registers ? ENGINE_RUNG_REGISTERS : ENGINE_RUNG_SUPERVISED;
+	engine->rung = wanted != ENGINE_RUNG_AUTO ? wanted
+		       : registers		  ? ENGINE_RUNG_REGISTERS
+						  : ENGINE_RUNG_SUPERVISED;
 	engine->programs->rodata->can_write_context = engine->rung == ENGINE_RUNG_REGISTERS;
 	engine->programs->rodata->can_write_user =
 		engine->rung == ENGINE_RUNG_REGISTERS && feature_works(FEATURE_USER_MEMORY);
@@ -209,16 +214,20 @@ static int programs_open(struct engine *engine, const struct engine_options *opt
 	if (!engine->programs)
 		return -errno;
 	engine->generation = before + 1;
-	snprintf(engine->generation_name, sizeof(engine->generation_name), "g%u", engine->generation);
+	snprintf(engine->generation_name, sizeof(engine->generation_name), "g%u",
+		 engine->generation);
 	engine->programs->rodata->my_generation = engine->generation;
 	engine->many_probes = feature_works(FEATURE_MANY_PROBES);
 	if (engine->many_probes) {
-		bpf_program__set_expected_attach_type(engine->programs->progs.on_call, ATTACH_UPROBE_MULTI);
-		bpf_program__set_expected_attach_type(engine->programs->progs.on_call_return, ATTACH_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(engine->programs->progs.on_call,
+						      ATTACH_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(engine->programs->progs.on_call_return,
+						      ATTACH_UPROBE_MULTI);
 	}
 	engine->many_launches = engine->many_probes && feature_works(FEATURE_MANY_THREADS);
 	if (engine->many_launches)
-		bpf_program__set_expected_attach_type(engine->programs->progs.on_launch, ATTACH_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(engine->programs->progs.on_launch,
+						      ATTACH_UPROBE_MULTI);
 	engine->programs->rodata->linger_rounds = options->linger_rounds;
 	r = programs_choose_rung(engine, options->rung);
 	if (r == 0)
@@ -274,7 +283,8 @@ static void control_set(struct engine *engine, const struct engine_options *opti
 
 	control->layout = AUDIT_LAYOUT;
 	control->daemon = getpid();
-	control->failure_wait_ns = options->failure_wait_ns ? options->failure_wait_ns : FAILURE_WAIT_NS;
+	control->failure_wait_ns =
+		options->failure_wait_ns ? options->failure_wait_ns : FAILURE_WAIT_NS;
 	if (engine->generation > 1)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(engine->state->books); i++)

@@ -26,9 +26,9 @@
 struct engine;
 
 /* Answers. */
-#define ENGINE_E_GONE		1	/* no such process, tenant, slot or library any more */
-#define ENGINE_E_FULL		2	/* no free number left */
-#define ENGINE_E_CHANGED	3	/* the process allocated meanwhile; look again */
+#define ENGINE_E_GONE	 1 /* no such process, tenant, slot or library any more */
+#define ENGINE_E_FULL	 2 /* no free number left */
+#define ENGINE_E_CHANGED 3 /* the process allocated meanwhile; look again */
 
 enum engine_rung {
 	ENGINE_RUNG_AUTO,
@@ -108,7 +108,8 @@ void engine_on_event(struct engine *engine, engine_event_fn fn, void *userdata);
  * @d:		what is known of it (in_use is set here)
  * @reserve:	bytes of the total that are never handed out
  */
-int engine_device_set(struct engine *engine, unsigned device, const struct audit_device *d, uint64_t reserve);
+int engine_device_set(struct engine *engine, unsigned device, const struct audit_device *d,
+		      uint64_t reserve);
 
 /** engine_device_unowned() - bytes used by processes that no tenant matches, as NVML tells */
 int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes);
@@ -124,20 +125,20 @@ int engine_tenant_remove(struct engine *engine, uint32_t tenant);
 
 /** struct engine_limits - memory limits of a tenant on a device */
 struct engine_limits {
-	uint64_t max_bytes;	/* LEDGER_NO_LIMIT for none */
-	uint64_t low_bytes;	/* 0 for none */
+	uint64_t max_bytes; /* LEDGER_NO_LIMIT for none */
+	uint64_t low_bytes; /* 0 for none */
 };
 /** engine_tenant_limit() - set the limits on one device; they hold from the next call on */
 int engine_tenant_limit(struct engine *engine, uint32_t tenant, unsigned device,
 			const struct engine_limits *limits);
 /** engine_tenant_waits() - how long to hold, UINT64_MAX for ever, and what to do where nobody can hold */
-int engine_tenant_waits(struct engine *engine, uint32_t tenant, uint64_t wait_max_ns, uint64_t wait_low_ns,
-			enum audit_failure on_failure);
+int engine_tenant_waits(struct engine *engine, uint32_t tenant, uint64_t wait_max_ns,
+			uint64_t wait_low_ns, enum audit_failure on_failure);
 
 /** struct engine_compute - a tenant's part of a device's time */
 struct engine_compute {
-	uint32_t max_permille;	/* 1000 for no limit */
-	uint32_t weight;	/* against others who are at work */
+	uint32_t max_permille; /* 1000 for no limit */
+	uint32_t weight;       /* against others who are at work */
 };
 /** engine_tenant_compute() - set it; it holds within moments, by the work of engine_compute_tick() */
 int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned device,
@@ -145,10 +146,10 @@ int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned devic
 
 /* What a tenant is bound to; a cgroup stands for all below it. Binding again moves the binding. */
 enum engine_binding {
-	ENGINE_BIND_CGROUP,	/* id: the inode number of the cgroup v2 folder */
-	ENGINE_BIND_UID,	/* id: user id */
-	ENGINE_BIND_TREE,	/* id: process id; the process, what it starts, and what it has started */
-	ENGINE_BIND_DEFAULT,	/* id ignored: who no other tenant matches */
+	ENGINE_BIND_CGROUP, /* id: the inode number of the cgroup v2 folder */
+	ENGINE_BIND_UID,    /* id: user id */
+	ENGINE_BIND_TREE, /* id: process id; the process, what it starts, and what it has started */
+	ENGINE_BIND_DEFAULT, /* id ignored: who no other tenant matches */
 };
 int engine_bind(struct engine *engine, uint32_t tenant, enum engine_binding kind, uint64_t id);
 int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id);
@@ -206,12 +207,13 @@ int engine_reap(struct engine *engine);
 /** struct engine_sample - a driver's word on one process and one period */
 struct engine_sample {
 	pid_t pid;
-	uint64_t end_ns;	/* of the period, on the monotonic clock */
-	unsigned percent;	/* of the period in which it was at work */
+	uint64_t end_ns;  /* of the period, on the monotonic clock */
+	unsigned percent; /* of the period in which it was at work */
 };
 
 /** engine_compute_samples() - take in what a device tells of its processes, each sample once */
-int engine_compute_samples(struct engine *engine, unsigned device, const struct engine_sample *samples, size_t n);
+int engine_compute_samples(struct engine *engine, unsigned device,
+			   const struct engine_sample *samples, size_t n);
 
 /**
  * engine_compute_tick() - probe launches where a limit needs it, and no longer where it does not
@@ -223,7 +225,8 @@ bool engine_compute_tick(struct engine *engine);
 #define ENGINE_COMPUTE_TICK_MS 25
 
 /** engine_compute_stat() - device time that a tenant was measured to use, and how it was held */
-int engine_compute_stat(const struct engine *engine, uint32_t tenant, unsigned device, struct share *ret);
+int engine_compute_stat(const struct engine *engine, uint32_t tenant, unsigned device,
+			struct share *ret);
 
 /* --- calls that wait ----------------------------------------------------------------------------- */
 
@@ -243,8 +246,8 @@ struct engine_library {
 	ino_t ino;
 	char path[256];
 	char build_id[41];
-	unsigned n_calls;	/* entry points probed */
-	unsigned n_unknown;	/* exports that look allocating and that no row knows */
+	unsigned n_calls;   /* entry points probed */
+	unsigned n_unknown; /* exports that look allocating and that no row knows */
 };
 
 /** engine_attach() - probe a copy of libcuda (or libnvidia-ml). Return: 0, -ENOEXEC if it is neither */
@@ -294,9 +297,9 @@ const char *engine_row_name(unsigned row);
 /** struct engine_feature - one thing that was tried on this kernel */
 struct engine_feature {
 	const char *name;
-	const char *gives;	/* what it is good for */
+	const char *gives; /* what it is good for */
 	bool works;
-	char reason[128];	/* why not */
+	char reason[128]; /* why not */
 };
 
 /** engine_features() - try them all; needs no engine. Return: how many, at most @n */

@@ -10,21 +10,23 @@
 
 #include "priv.h"
 
+/* clang-format off */
 #define MOVE(to, value)	 { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (to), .imm = (value) }
 #define COPY(to, from)	 { .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (to), .src_reg = (from) }
 #define ADD(to, value)	 { .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (to), .imm = (value) }
 #define ZERO(to, offset) { .code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = (to), .off = (offset) }
 #define CALL(helper)	 { .code = BPF_JMP | BPF_CALL, .imm = (helper) }
 #define EXIT		 { .code = BPF_JMP | BPF_EXIT }
+/* clang-format on */
 
-#define LOG_SIZE	 4096
-#define YAMA_NO_ATTACH	 3
+#define LOG_SIZE       4096
+#define YAMA_NO_ATTACH 3
 
 /* Load a program for nothing but to see whether it may be. Return: 0, or the kernel's reason in @ret_log */
 static int try_program(const struct bpf_insn *insns, size_t n, uint32_t flags, char *ret_log)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, options, .prog_flags = flags, .log_buf = ret_log, .log_size = LOG_SIZE,
-		    .log_level = 1);
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .prog_flags = flags, .log_buf = ret_log,
+		    .log_size = LOG_SIZE, .log_level = 1);
 	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "try", "GPL", insns, n, &options);
 
 	if (fd < 0)
@@ -37,7 +39,9 @@ static int try_registers(char *ret_log)
 {
 	const struct bpf_insn insns[] = {
 		MOVE(BPF_REG_2, 2),
-		{ .code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_1, .src_reg = BPF_REG_2,
+		{ .code = BPF_STX | BPF_MEM | BPF_DW,
+		  .dst_reg = BPF_REG_1,
+		  .src_reg = BPF_REG_2,
 		  .off = offsetof(struct audit_regs, ax) },
 		MOVE(BPF_REG_0, 0),
 		EXIT,
@@ -70,14 +74,10 @@ static int try_supervised(char *ret_log)
 static int try_user_memory(char *ret_log)
 {
 	const struct bpf_insn insns[] = {
-		ZERO(BPF_REG_10, -8),
-		MOVE(BPF_REG_1, 0),
-		COPY(BPF_REG_2, BPF_REG_10),
-		ADD(BPF_REG_2, -8),
-		MOVE(BPF_REG_3, 8),
-		CALL(BPF_FUNC_probe_write_user),
-		MOVE(BPF_REG_0, 0),
-		EXIT,
+		ZERO(BPF_REG_10, -8),	     MOVE(BPF_REG_1, 0),
+		COPY(BPF_REG_2, BPF_REG_10), ADD(BPF_REG_2, -8),
+		MOVE(BPF_REG_3, 8),	     CALL(BPF_FUNC_probe_write_user),
+		MOVE(BPF_REG_0, 0),	     EXIT,
 	};
 
 	return try_program(insns, ARRAY_SIZE(insns), 0, ret_log);
@@ -88,10 +88,12 @@ static int try_many_probes(char *ret_log)
 {
 	const struct bpf_insn insns[] = { MOVE(BPF_REG_0, 0), EXIT };
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = ATTACH_UPROBE_MULTI);
-	_cleanup_close_ int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "try", "GPL", insns, ARRAY_SIZE(insns), &options);
+	_cleanup_close_ int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "try", "GPL", insns,
+					       ARRAY_SIZE(insns), &options);
 	uint64_t offset = 0, cookie = 0;
-	const struct probes probes = { .path = "/nonexistent/libcuda.so.1", .offsets = &offset, .cookies = &cookie,
-				       .n = 1 };
+	const struct probes probes = {
+		.path = "/nonexistent/libcuda.so.1", .offsets = &offset, .cookies = &cookie, .n = 1
+	};
 	int r;
 
 	if (fd < 0)
@@ -120,7 +122,8 @@ static int own_offset(uintptr_t address, uint64_t *ret)
 	if (!f)
 		return -errno;
 	while (getline(&line, &cap, f) > 0) {
-		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 && address >= start && address < end) {
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 &&
+		    address >= start && address < end) {
 			*ret = address - start + offset;
 			return 0;
 		}
@@ -153,19 +156,27 @@ static int thread_is_met(int map, char *ret_log)
  */
 static int try_many_threads(char *ret_log)
 {
-	_cleanup_close_ int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "try", sizeof(uint32_t), sizeof(uint64_t), 1, NULL);
+	_cleanup_close_ int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "try", sizeof(uint32_t),
+						 sizeof(uint64_t), 1, NULL);
 	const struct bpf_insn insns[] = {
-		{ .code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_1, .src_reg = BPF_PSEUDO_MAP_VALUE, .imm = map },
+		{ .code = BPF_LD | BPF_DW | BPF_IMM,
+		  .dst_reg = BPF_REG_1,
+		  .src_reg = BPF_PSEUDO_MAP_VALUE,
+		  .imm = map },
 		{ 0 },
 		{ .code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_1, .imm = 1 },
 		MOVE(BPF_REG_0, 0),
 		EXIT,
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = ATTACH_UPROBE_MULTI);
-	_cleanup_close_ int fd = map < 0 ? -1 : bpf_prog_load(BPF_PROG_TYPE_KPROBE, "try", "GPL", insns,
-							      ARRAY_SIZE(insns), &options);
+	_cleanup_close_ int fd = map < 0 ? -1
+					 : bpf_prog_load(BPF_PROG_TYPE_KPROBE, "try", "GPL", insns,
+							 ARRAY_SIZE(insns), &options);
 	uint64_t offset, cookie = 0;
-	const struct probes probes = { .path = "/proc/self/exe", .offsets = &offset, .cookies = &cookie, .n = 1,
+	const struct probes probes = { .path = "/proc/self/exe",
+				       .offsets = &offset,
+				       .cookies = &cookie,
+				       .n = 1,
 				       .pid = getpid() };
 	int *link;
 	int r;
@@ -206,12 +217,18 @@ static const struct {
 	const char *gives;
 	int (*attempt)(char *ret_log);
 } features[FEATURE_COUNT] = {
-	[FEATURE_REGISTERS] = { "registers", "a refused call is answered in the kernel, without the daemon",
+	[FEATURE_REGISTERS] = { "registers",
+				"a refused call is answered in the kernel, without the daemon",
 				try_registers },
-	[FEATURE_SUPERVISED] = { "supervised", "a call is held or answered with the daemon's help", try_supervised },
-	[FEATURE_MANY_PROBES] = { "uprobe-multi", "all calls of a library are probed at once", try_many_probes },
-	[FEATURE_MANY_THREADS] = { "uprobe-multi-pid", "all launches of a process are probed at once", try_many_threads },
-	[FEATURE_USER_MEMORY] = { "write-user", "memory totals are shown without the daemon's help", try_user_memory },
+	[FEATURE_SUPERVISED] = { "supervised", "a call is held or answered with the daemon's help",
+				 try_supervised },
+	[FEATURE_MANY_PROBES] = { "uprobe-multi", "all calls of a library are probed at once",
+				  try_many_probes },
+	[FEATURE_MANY_THREADS] = { "uprobe-multi-pid",
+				   "all launches of a process are probed at once",
+				   try_many_threads },
+	[FEATURE_USER_MEMORY] = { "write-user", "memory totals are shown without the daemon's help",
+				  try_user_memory },
 	[FEATURE_PTRACE] = { "ptrace", "threads can be held", try_ptrace },
 };
 
@@ -232,8 +249,8 @@ static void reason_from(char *log, int error, char *ret, size_t size)
 
 		if (next)
 			*next++ = '\0';
-		if (*line && strncmp(line, "processed ", 10) && strncmp(line, "verification time", 17) &&
-		    strncmp(line, "stack depth", 11))
+		if (*line && strncmp(line, "processed ", 10) &&
+		    strncmp(line, "verification time", 17) && strncmp(line, "stack depth", 11))
 			reason = line;
 		line = next;
 	}

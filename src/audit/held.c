@@ -22,7 +22,8 @@ int engine_each_held(const struct engine *engine, engine_slot_fn fn, void *userd
 static struct audit_slot *slot_by_ticket(const struct engine *engine, uint64_t ticket)
 {
 	for (size_t i = 0; i < AUDIT_SLOTS; i++)
-		if (engine->state->slots[i].state == AUDIT_SLOT_HELD && engine->state->slots[i].ticket == ticket)
+		if (engine->state->slots[i].state == AUDIT_SLOT_HELD &&
+		    engine->state->slots[i].ticket == ticket)
 			return &engine->state->slots[i];
 	return NULL;
 }

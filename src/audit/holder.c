@@ -36,15 +36,15 @@
 
 #include "priv.h"
 
-#define SWEEP_MS	100	/* look over all slots this often while any is in use */
-#define QUEUE_MS	5	/* and over the held ones this often */
-#define SLOT_PROBES	64	/* as the programs: a thread's slot stands among so many from its id on */
-#define DECIDED_MS	20	/* a thread that was let go has met its probe again by then */
-#define END_MS		1000
-#define DISMISSED_MS_MIN 50
-#define DISMISSED_MS_MAX (END_MS / 2)
-#define WAKES_FD	3
-#define HOLDER_NAME	"cotenant-holder"
+#define SWEEP_MS		  100 /* look over all slots this often while any is in use */
+#define QUEUE_MS		  5   /* and over the held ones this often */
+#define SLOT_PROBES		  64 /* as the programs: a thread's slot stands among so many from its id on */
+#define DECIDED_MS		  20 /* a thread that was let go has met its probe again by then */
+#define END_MS			  1000
+#define DISMISSED_MS_MIN	  50
+#define DISMISSED_MS_MAX	  (END_MS / 2)
+#define WAKES_FD		  3
+#define HOLDER_NAME		  "cotenant-holder"
 #define STOPPED_FOR_GROUP(status) ((status) >> 16 == PTRACE_EVENT_STOP)
 
 struct holder {
@@ -52,15 +52,15 @@ struct holder {
 	struct ring_buffer *wakes;
 	int signal_fd;
 	pid_t parent;
-	char pin[PATH_MAX + 16];		/* gone when the engine was removed */
-	uint32_t held[AUDIT_SLOTS];		/* slots that wait or were just let go, oldest ticket first */
+	char pin[PATH_MAX + 16];    /* gone when the engine was removed */
+	uint32_t held[AUDIT_SLOTS]; /* slots that wait or were just let go, oldest ticket first */
 	size_t n_held;
-	uint64_t let_go_ns[AUDIT_SLOTS];	/* when a slot was released */
-	uint8_t let_go[AUDIT_SLOTS];		/* a signal came before the thread had stopped */
-	uint32_t queued[AUDIT_SLOTS];		/* ledgers whose n_queued is not 0 */
+	uint64_t let_go_ns[AUDIT_SLOTS]; /* when a slot was released */
+	uint8_t let_go[AUDIT_SLOTS];	 /* a signal came before the thread had stopped */
+	uint32_t queued[AUDIT_SLOTS];	 /* ledgers whose n_queued is not 0 */
 	size_t n_queued;
 	uint64_t wakes_lost;
-	uint64_t dismissed_ns;			/* since when everybody is to be let go, 0 while not */
+	uint64_t dismissed_ns; /* since when everybody is to be let go, 0 while not */
 };
 
 static uint64_t now_ns(void)
@@ -78,7 +78,8 @@ static uint32_t slot_state(const struct audit_slot *slot)
 
 static bool slot_change(struct audit_slot *slot, uint32_t from, uint32_t to)
 {
-	return __atomic_compare_exchange_n(&slot->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return __atomic_compare_exchange_n(&slot->state, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
 }
 
 /* --- the queue ------------------------------------------------------------------------------------- */
@@ -177,12 +178,13 @@ static bool slot_is_decided(const struct holder *h, const struct audit_slot *slo
 	r = ledger_chain_fits(books, &slot->chain, slot->device, slot->size, &at);
 	if (r)
 		return r == LEDGER_E_NEVER;
-	return !slot_has_request(h, slot) || slot->size <= ledger_left(&books[ledger_index(0, slot->device)]);
+	return !slot_has_request(h, slot) ||
+	       slot->size <= ledger_left(&books[ledger_index(0, slot->device)]);
 }
 
 /* Whether an older call waits for memory that this one wants too, or has just been let go for it. */
-static bool slot_is_behind(const struct holder *h, const struct audit_slot *slot, const uint32_t *ahead,
-			   size_t n_ahead)
+static bool slot_is_behind(const struct holder *h, const struct audit_slot *slot,
+			   const uint32_t *ahead, size_t n_ahead)
 {
 	uint32_t whole_device = ledger_index(0, slot->device);
 
@@ -208,7 +210,8 @@ static bool process_is_probed(const struct holder *h, uint32_t tgid)
 static bool slot_may_go_on(const struct holder *h, const struct audit_slot *slot, uint64_t now)
 {
 	if (slot->reason == AUDIT_REASON_COMPUTE)
-		return share_is_due(&h->state->shares[ledger_index(slot->tenant, slot->device)], now);
+		return share_is_due(&h->state->shares[ledger_index(slot->tenant, slot->device)],
+				    now);
 	return now >= slot->deadline_ns || process_is_probed(h, slot->tgid);
 }
 
@@ -295,7 +298,8 @@ static int slot_of_thread(const struct holder *h, pid_t tid)
 	for (uint32_t i = 0; i < SLOT_PROBES; i++) {
 		uint32_t at = (tid + i) & (AUDIT_SLOTS - 1);
 
-		if (h->state->slots[at].tid == (uint32_t)tid && slot_state(&h->state->slots[at]) != AUDIT_SLOT_FREE)
+		if (h->state->slots[at].tid == (uint32_t)tid &&
+		    slot_state(&h->state->slots[at]) != AUDIT_SLOT_FREE)
 			return at;
 	}
 	return -1;
@@ -478,7 +482,8 @@ static bool is_stopping_any(const struct holder *h)
 /* Without a daemon around, one that was removed meanwhile, or has no holder any more, has taken its pins along. */
 static void look_for_dismissal(struct holder *h, uint64_t now)
 {
-	if (!h->dismissed_ns && (h->state->control.dismissed || (getppid() != h->parent && access(h->pin, F_OK))))
+	if (!h->dismissed_ns &&
+	    (h->state->control.dismissed || (getppid() != h->parent && access(h->pin, F_OK))))
 		h->dismissed_ns = now;
 }
 
@@ -496,7 +501,8 @@ static void let_all_go(struct holder *h)
  */
 static bool is_done(const struct holder *h, uint64_t now)
 {
-	if (is_replaced(h) || (h->dismissed_ns && now >= h->dismissed_ns + DISMISSED_MS_MAX * 1000000ULL))
+	if (is_replaced(h) ||
+	    (h->dismissed_ns && now >= h->dismissed_ns + DISMISSED_MS_MAX * 1000000ULL))
 		return !is_stopping_any(h);
 	return h->dismissed_ns && now >= h->dismissed_ns + DISMISSED_MS_MIN * 1000000ULL &&
 	       !is_any_slot(h, AUDIT_SLOT_CLAIMED, AUDIT_SLOT_HELD);
@@ -629,7 +635,8 @@ int holder_start(struct engine *engine)
 	if (engine->holder_pidfd < 0)
 		return -errno;
 	event.data.fd = engine->holder_pidfd;
-	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->holder_pidfd, &event) ? -errno : 0;
+	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->holder_pidfd, &event) ? -errno
+											: 0;
 }
 
 void holder_forget(struct engine *engine)

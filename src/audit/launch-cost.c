@@ -35,8 +35,8 @@ static size_t kinds_collect(struct engine *engine, struct probed *p, unsigned de
 	return n;
 }
 
-double costs_learn(struct engine *engine, struct probed *p, unsigned device, const struct share_sample *sample,
-		   bool quiet)
+double costs_learn(struct engine *engine, struct probed *p, unsigned device,
+		   const struct share_sample *sample, bool quiet)
 {
 	struct audit_work *work = &engine->state->works[p->work];
 	struct share_kind *kinds[AUDIT_KERNELS];
@@ -46,7 +46,8 @@ double costs_learn(struct engine *engine, struct probed *p, unsigned device, con
 
 	for (size_t i = 0; i < n; i++)
 		n_before[i] = kinds[i]->n_before;
-	factor = share_learn(&p->learners[device], kinds, n, sample, share_meter_in_flight(&p->meters[device]));
+	factor = share_learn(&p->learners[device], kinds, n, sample,
+			     share_meter_in_flight(&p->meters[device]));
 	for (size_t i = 0; i < n; i++) {
 		double launches = kinds[i]->n_before - n_before[i];
 

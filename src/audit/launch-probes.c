@@ -17,7 +17,7 @@
 #include "launch.h"
 #include "audit.skel.h"
 
-#define KEEP_NS	       10000000000ULL /* probes stay so long after their need */
+#define KEEP_NS 10000000000ULL /* probes stay so long after their need */
 
 /* --- links ------------------------------------------------------------------------------------------- */
 
@@ -30,8 +30,8 @@ static int links_make(struct engine *engine, struct launch_link *link, const str
 	if (!link->fds)
 		return -ENOMEM;
 	while (link->n_fds < n) {
-		int fd = engine->many_launches ? link_uprobes(prog_fd, probes) :
-					       link_uprobe(prog_fd, probes, link->n_fds);
+		int fd = engine->many_launches ? link_uprobes(prog_fd, probes)
+					       : link_uprobe(prog_fd, probes, link->n_fds);
 
 		if (fd < 0)
 			return fd;
@@ -40,11 +40,12 @@ static int links_make(struct engine *engine, struct launch_link *link, const str
 	return 0;
 }
 
-static void pin_path(const struct engine *engine, const struct probed *p, const struct launch_link *link, size_t i,
-		     char *ret, size_t size)
+static void pin_path(const struct engine *engine, const struct probed *p,
+		     const struct launch_link *link, size_t i, char *ret, size_t size)
 {
-	snprintf(ret, size, "%s/launch-%d-%u-%u-%u-%lu-%zu-%s", engine->links_dir, p->pid, p->serial,
-		 major(link->dev), minor(link->dev), (unsigned long)link->ino, i, engine->generation_name);
+	snprintf(ret, size, "%s/launch-%d-%u-%u-%u-%lu-%zu-%s", engine->links_dir, p->pid,
+		 p->serial, major(link->dev), minor(link->dev), (unsigned long)link->ino, i,
+		 engine->generation_name);
 }
 
 static int links_pin(struct engine *engine, const struct probed *p, const struct launch_link *link)
@@ -60,7 +61,8 @@ static int links_pin(struct engine *engine, const struct probed *p, const struct
 	return 0;
 }
 
-static void links_unpin(struct engine *engine, const struct probed *p, const struct launch_link *link)
+static void links_unpin(struct engine *engine, const struct probed *p,
+			const struct launch_link *link)
 {
 	char path[PATH_MAX + 96];
 
@@ -150,13 +152,15 @@ static void probed_free(struct engine *engine, struct probed *p, bool unpin)
  * A record of launches: what an engine before has left of this process, or a free one.
  * @ret_found:	it was left, so all that was launched since is in it
  */
-static int work_claim(struct audit_state *state, const struct audit_process *process, bool *ret_found)
+static int work_claim(struct audit_state *state, const struct audit_process *process,
+		      bool *ret_found)
 {
 	uint32_t tgid = audit_process_tgid(process);
 	int at = -1;
 
 	for (int i = AUDIT_WORKS - 1; i >= 0; i--) {
-		*ret_found = state->works[i].tgid == tgid && state->works[i].serial == process->serial;
+		*ret_found =
+			state->works[i].tgid == tgid && state->works[i].serial == process->serial;
 		if (*ret_found)
 			return i;
 		if (!state->works[i].tgid)
@@ -180,7 +184,8 @@ struct probed *probed_find(const struct engine *engine, pid_t pid, uint32_t seri
 	return NULL;
 }
 
-static int probed_new(struct engine *engine, const struct audit_process *process, struct probed **ret)
+static int probed_new(struct engine *engine, const struct audit_process *process,
+		      struct probed **ret)
 {
 	bool found;
 	int work = work_claim(engine->state, process, &found);
@@ -196,12 +201,15 @@ static int probed_new(struct engine *engine, const struct audit_process *process
 	p->work = work;
 	p->since_ns = launch_now_ns();
 	for (size_t i = 0; i < LEDGER_DEVICES; i++) {
-		share_meter_begin(&p->meters[i], p->since_ns, engine->state->works[work].charged_ns[i]);
+		share_meter_begin(&p->meters[i], p->since_ns,
+				  engine->state->works[work].charged_ns[i]);
 		p->started[i] = process->whole || found;
 	}
 	for (size_t i = 0; i < AUDIT_KERNELS; i++)
-		p->kinds[i] = (struct share_kind){ .doubt = SHARE_UNSURE,
-						   .n_before = engine->state->works[work].kernels[i].n_launches };
+		p->kinds[i] = (struct share_kind){
+			.doubt = SHARE_UNSURE,
+			.n_before = engine->state->works[work].kernels[i].n_launches
+		};
 	p->next = engine->launches->first;
 	engine->launches->first = p;
 	*ret = p;

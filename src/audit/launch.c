@@ -10,21 +10,23 @@
 
 #include "launch.h"
 
-#define MILLISECOND    1000000ULL
-#define SCAN_NS	       (100 * MILLISECOND)     /* look for processes that are to be probed */
-#define ACTIVE_NS      (500 * MILLISECOND)     /* at work is who was within this time */
-#define PERIOD_NS      (500 * MILLISECOND / 3) /* until the first two samples tell */
-#define PERIOD_NS_MAX  (1000 * MILLISECOND)
-#define LATE_NS	       (60 * MILLISECOND) /* a tick, another until it is asked for, and some */
-#define QUIET_NS       (300 * MILLISECOND) /* a sample that is there comes sooner */
-#define AHEAD_NS       (300 * MILLISECOND) /* of its rate may be in flight: a sample is up to 200 ms old */
+#define MILLISECOND   1000000ULL
+#define SCAN_NS	      (100 * MILLISECOND)     /* look for processes that are to be probed */
+#define ACTIVE_NS     (500 * MILLISECOND)     /* at work is who was within this time */
+#define PERIOD_NS     (500 * MILLISECOND / 3) /* until the first two samples tell */
+#define PERIOD_NS_MAX (1000 * MILLISECOND)
+#define LATE_NS	      (60 * MILLISECOND)  /* a tick, another until it is asked for, and some */
+#define QUIET_NS      (300 * MILLISECOND) /* a sample that is there comes sooner */
+#define AHEAD_NS                                                                                   \
+	(300 * MILLISECOND) /* of its rate may be in flight: a sample is up to 200 ms old */
 #define DRAINED_BELOW  0.95
 #define DEFAULT_WEIGHT 100
 
 /* --- measured ----------------------------------------------------------------------------------------- */
 
 /* All tenants around a process launch nothing more before @until. */
-static void tenants_hold(struct engine *engine, const struct probed *p, unsigned device, uint64_t until)
+static void tenants_hold(struct engine *engine, const struct probed *p, unsigned device,
+			 uint64_t until)
 {
 	const struct audit_process *process = probed_process(engine, p);
 
@@ -63,13 +65,15 @@ static void sample_apply(struct engine *engine, struct probed *p, unsigned devic
 	correction = share_meter_sample(meter, sample);
 	correction += share_meter_scale(meter, costs_learn(engine, p, device, sample, quiet));
 	for (uint32_t i = 0; process && i < process->chain.n && i < LEDGER_DEPTH; i++)
-		share_correct(share_of(engine, process->chain.tenants[i], device), launch_now_ns(), correction);
+		share_correct(share_of(engine, process->chain.tenants[i], device), launch_now_ns(),
+			      correction);
 }
 
 /* Drivers leave out who does nothing. What has not shown for a while has run by now, and took next to nothing. */
 static void quiet_apply(struct engine *engine, struct probed *p, unsigned device, uint64_t now)
 {
-	struct share_sample idle = { p->sampled_ns[device], p->quiet_ns[device], 0, /* drained= */ true };
+	struct share_sample idle = { p->sampled_ns[device], p->quiet_ns[device], 0,
+				     /* drained= */ true };
 	const struct audit_kernel *kernels = engine->state->works[p->work].kernels;
 
 	if (!p->sampled_ns[device] || now <= p->sampled_ns[device] + QUIET_NS)
@@ -153,12 +157,14 @@ int engine_compute_samples(struct engine *engine, unsigned device,
 }
 
 /* As fast as the tenants around a process let it go, 0 where none is limited. */
-static double rate_of(const struct engine *engine, const struct audit_process *process, unsigned device)
+static double rate_of(const struct engine *engine, const struct audit_process *process,
+		      unsigned device)
 {
 	uint32_t stretch = 0;
 
 	for (uint32_t i = 0; i < process->chain.n && i < LEDGER_DEPTH; i++)
-		stretch = MAX(stretch, share_of(engine, process->chain.tenants[i], device)->stretch);
+		stretch =
+			MAX(stretch, share_of(engine, process->chain.tenants[i], device)->stretch);
 	return stretch ? MIN((double)SHARE_ONE / stretch, 1.0) : 0;
 }
 
@@ -166,13 +172,15 @@ static double rate_of(const struct engine *engine, const struct audit_process *p
  * What is in flight is bounded: where others take the device, launches at a tenant's full rate would
  * queue, and all that would run at once when the others end.
  */
-static void flight_bound(struct engine *engine, const struct probed *p, unsigned device, uint64_t now)
+static void flight_bound(struct engine *engine, const struct probed *p, unsigned device,
+			 uint64_t now)
 {
 	const struct audit_process *process = probed_process(engine, p);
 	double rate = process && p->started[device] ? rate_of(engine, process, device) : 0;
 
 	/* Of a process that no driver has told of for a while, it is not known what has run. */
-	if (now <= p->sampled_ns[device] + AHEAD_NS && rate > 0 && share_meter_in_flight(&p->meters[device]) > rate * AHEAD_NS + SHARE_FIRST_NS)
+	if (now <= p->sampled_ns[device] + AHEAD_NS && rate > 0 &&
+	    share_meter_in_flight(&p->meters[device]) > rate * AHEAD_NS + SHARE_FIRST_NS)
 		tenants_hold(engine, p, device, now + 2 * ENGINE_COMPUTE_TICK_MS * MILLISECOND);
 }
 
@@ -252,7 +260,8 @@ static struct share_claim claim_of(struct division *d, uint32_t tenant)
 	struct share_claim claim = { .weight = weight_of(s),
 				     .max = max_of(s),
 				     .used = w->used,
-				     .waits = s->n_throttled != w->n_throttled || s->due_ns > d->now };
+				     .waits = s->n_throttled != w->n_throttled ||
+					      s->due_ns > d->now };
 
 	w->n_throttled = s->n_throttled;
 	return claim;
@@ -377,7 +386,8 @@ int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned devic
 	s->weight = compute->weight;
 	/* At once, as its processes are let go when they are probed, not when rates are next divided. */
 	if (!s->stretch && (s->max_permille || weights_differ(engine, device)))
-		share_set_rate(s, launch_now_ns(), share_stretch(s->max_permille ? max_of(s) : SHARE_LOOSE));
+		share_set_rate(s, launch_now_ns(),
+			       share_stretch(s->max_permille ? max_of(s) : SHARE_LOOSE));
 	tenants_pace(engine);
 	return 0;
 }

@@ -99,8 +99,8 @@ void probes_sweep(struct engine *engine, uint64_t now);
  *
  * Return: as share_learn().
  */
-double costs_learn(struct engine *engine, struct probed *p, unsigned device, const struct share_sample *sample,
-		   bool quiet);
+double costs_learn(struct engine *engine, struct probed *p, unsigned device,
+		   const struct share_sample *sample, bool quiet);
 /** costs_skip() - what was launched up to now is not to be compared with what is measured */
 void costs_skip(struct engine *engine, struct probed *p, unsigned device);
 

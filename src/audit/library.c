@@ -85,7 +85,8 @@ static uint64_t skip_endbr64(int fd, uint64_t offset)
 	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	uint8_t bytes[sizeof(endbr64)];
 
-	if (pread(fd, bytes, sizeof(bytes), offset) == sizeof(bytes) && memcmp(bytes, endbr64, sizeof(bytes)) == 0)
+	if (pread(fd, bytes, sizeof(bytes), offset) == sizeof(bytes) &&
+	    memcmp(bytes, endbr64, sizeof(bytes)) == 0)
 		return offset + sizeof(endbr64);
 	return offset;
 }

@@ -24,8 +24,8 @@ struct library {
 	struct engine_library public;
 	int entry_link;
 	int return_link;
-	size_t n_pins;	/* one for each probe, where the kernel has no links of many */
-	int fd;		/* of the file, for links to come */
+	size_t n_pins; /* one for each probe, where the kernel has no links of many */
+	int fd;	       /* of the file, for links to come */
 	struct library_call *launches;
 	size_t n_launches;
 	struct library *next;
@@ -69,7 +69,7 @@ struct engine {
 	bool many_probes;   /* one link holds all probes on a copy */
 	bool many_launches; /* and all on the launches of a process */
 	struct audit_bpf *programs;
-	struct audit_state *state;	/* shared with the programs and the holder */
+	struct audit_state *state; /* shared with the programs and the holder */
 	struct ring_buffer *events;
 	int lock_fd;
 	int epoll_fd;
@@ -82,7 +82,7 @@ struct engine {
 	char driver_version[OFFSETS_VERSION];
 	char cuda_version[OFFSETS_VERSION];
 	struct offsets_dir offsets;
-	bool exits;		/* processes have ended since the records of what they had were dropped */
+	bool exits; /* processes have ended since the records of what they had were dropped */
 	uint64_t reaped_ns;
 	struct engine_unprobed unprobed[ENGINE_UNPROBED];
 	size_t n_unprobed;
@@ -145,7 +145,8 @@ void watch_again(struct engine *engine);
 /** watch_dispatch() - look at what has been mapped */
 int watch_dispatch(struct engine *engine);
 
-#define PROCESS_PROBES 16 /* as the programs: a record stands among so many from the pid's place on */
+#define PROCESS_PROBES                                                                             \
+	16 /* as the programs: a record stands among so many from the pid's place on */
 
 /** process_find() - the record of a process, NULL if it has none */
 static inline struct audit_process *process_find(struct audit_state *state, pid_t pid)

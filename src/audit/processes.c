@@ -51,10 +51,14 @@ int engine_adopt(struct engine *engine, pid_t pid)
 	return r == ENGINE_E_CHANGED ? 0 : r;
 }
 
-int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t device_bytes, uint64_t n_changes)
+int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t device_bytes,
+		  uint64_t n_changes)
 {
-	const struct audit_order settle = { .kind = AUDIT_ORDER_SETTLE, .tgid = pid, .device = device,
-					    .bytes = device_bytes, .n_changes = n_changes };
+	const struct audit_order settle = { .kind = AUDIT_ORDER_SETTLE,
+					    .tgid = pid,
+					    .device = device,
+					    .bytes = device_bytes,
+					    .n_changes = n_changes };
 
 	if (device >= LEDGER_DEVICES)
 		return -EINVAL;
@@ -63,7 +67,9 @@ int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t de
 
 int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes)
 {
-	const struct audit_order unowned = { .kind = AUDIT_ORDER_UNOWNED, .device = device, .bytes = bytes };
+	const struct audit_order unowned = { .kind = AUDIT_ORDER_UNOWNED,
+					     .device = device,
+					     .bytes = bytes };
 
 	return device < LEDGER_DEVICES ? order(engine, &unowned) : -EINVAL;
 }
@@ -109,7 +115,8 @@ int engine_reap(struct engine *engine)
 		uint32_t tgid = audit_process_tgid(&engine->state->processes[i]);
 
 		if (tgid && process_is_dead(tgid))
-			order(engine, &(struct audit_order){ .kind = AUDIT_ORDER_END, .tgid = tgid });
+			order(engine,
+			      &(struct audit_order){ .kind = AUDIT_ORDER_END, .tgid = tgid });
 	}
 	for (uint32_t i = 0; i < AUDIT_SLOTS; i++) {
 		const struct audit_slot *slot = &engine->state->slots[i];

@@ -77,8 +77,8 @@ struct row {
 	__u32 flags;
 };
 
-#define ROW_FLAGS_0 0
-#define ROW_FLAGS_NARROW ROW_NARROW
+#define ROW_FLAGS_0	   0
+#define ROW_FLAGS_NARROW   ROW_NARROW
 #define ROW_FLAGS_LOCATION ROW_LOCATION
 #define TWIN(name, action, a, b, c, flags)                                                         \
 	ROW(name, action, a, b, c, flags) ROW(name##_ptsz, action, a, b, c, flags)
@@ -95,8 +95,8 @@ enum row_number {
 
 /* cookie = way to a `ret` byte << 32 | row */
 #define ROW_COOKIE(row, ret_delta) ((__u64)(__u32)(ret_delta) << 32 | (row))
-#define ROW_OF_COOKIE(cookie)      ((__u32)(cookie) & 0xffff)
-#define RET_OF_COOKIE(cookie)      ((__s32)((cookie) >> 32))
+#define ROW_OF_COOKIE(cookie)	   ((__u32)(cookie)&0xffff)
+#define RET_OF_COOKIE(cookie)	   ((__s32)((cookie) >> 32))
 
 /* Launches are never answered; their cookie holds the number of the process' record of launches. */
 #define ROW_IS_LAUNCH(action)	      ((action) >= ROW_LAUNCH_KERNEL && (action) <= ROW_LAUNCH_ONE)

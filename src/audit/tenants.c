@@ -12,7 +12,8 @@
 
 /* --- devices ----------------------------------------------------------------------------------------- */
 
-int engine_device_set(struct engine *engine, unsigned device, const struct audit_device *d, uint64_t reserve)
+int engine_device_set(struct engine *engine, unsigned device, const struct audit_device *d,
+		      uint64_t reserve)
 {
 	struct audit_device *to;
 
@@ -91,7 +92,8 @@ int engine_tenant(const struct engine *engine, uint32_t tenant, struct audit_ten
 	return 0;
 }
 
-int engine_tenant_limit(struct engine *engine, uint32_t tenant, unsigned device, const struct engine_limits *limits)
+int engine_tenant_limit(struct engine *engine, uint32_t tenant, unsigned device,
+			const struct engine_limits *limits)
 {
 	if (!tenant_get(engine, tenant))
 		return ENGINE_E_GONE;
@@ -102,8 +104,8 @@ int engine_tenant_limit(struct engine *engine, uint32_t tenant, unsigned device,
 	return 0;
 }
 
-int engine_tenant_waits(struct engine *engine, uint32_t tenant, uint64_t wait_max_ns, uint64_t wait_low_ns,
-			enum audit_failure on_failure)
+int engine_tenant_waits(struct engine *engine, uint32_t tenant, uint64_t wait_max_ns,
+			uint64_t wait_low_ns, enum audit_failure on_failure)
 {
 	struct audit_tenant *t = tenant_get(engine, tenant);
 

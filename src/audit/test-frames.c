@@ -11,7 +11,8 @@ int main(void)
 		const char *name, *log;
 		int result;
 	} cases[] = {
-		{ "small frames", "verification time 5 usec\nstack depth 0+48+16+8\nprocessed 7 insns\n", 0 },
+		{ "small frames",
+		  "verification time 5 usec\nstack depth 0+48+16+8\nprocessed 7 insns\n", 0 },
 		{ "one function", "stack depth 40\n", 0 },
 		{ "first one is large", "stack depth 64+0\n", -ENOTSUP },
 		{ "last one is large", "stack depth 0+8+512\n", -ENOTSUP },
@@ -21,6 +22,7 @@ int main(void)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		check(frames_check(cases[i].log) == cases[i].result, "frames_check: %s", cases[i].name);
+		check(frames_check(cases[i].log) == cases[i].result, "frames_check: %s",
+		      cases[i].name);
 	return check_result();
 }

@@ -36,7 +36,8 @@ static bool is_about_memory(const struct call *call)
 static bool is_launch(const struct call *call)
 {
 	return call->group == GROUP_LAUNCH && strncmp(call->base, "cuLaunchHostFunc", 16) != 0 &&
-	       (strncmp(call->base, "cuLaunch", 8) == 0 || strcmp(call->base, "cuGraphLaunch") == 0);
+	       (strncmp(call->base, "cuLaunch", 8) == 0 ||
+		strcmp(call->base, "cuGraphLaunch") == 0);
 }
 
 static size_t n_unknown_with(const char *name)
@@ -57,8 +58,10 @@ static void test_unknown(void)
 	for (unsigned i = 0; i < CALL_N; i++)
 		n += n_unknown_with(calls[i].name);
 	check(n == 0, "library_add: no call that calls.def knows is told as unknown");
-	check(n_unknown_with("cuMemAllocOfTomorrow") == 1, "library_add: a new call that allocates is");
-	check(n_unknown_with("cuMemGetOfTomorrow") == 0, "library_add: a new call that tells about memory is not");
+	check(n_unknown_with("cuMemAllocOfTomorrow") == 1,
+	      "library_add: a new call that allocates is");
+	check(n_unknown_with("cuMemGetOfTomorrow") == 0,
+	      "library_add: a new call that tells about memory is not");
 }
 
 int main(void)
@@ -73,6 +76,7 @@ int main(void)
 	for (unsigned i = 0; i < ROW_COUNT; i++)
 		if (strncmp(engine_row_name(i), "cu", 2) == 0 && !call_find(engine_row_name(i)))
 			check(false, "rows.def: calls.def knows %s", engine_row_name(i));
-	check(check_failures == 0, "rows.def: every call about device memory and every launch, and no other name");
+	check(check_failures == 0,
+	      "rows.def: every call about device memory and every launch, and no other name");
 	return check_result();
 }

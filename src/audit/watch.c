@@ -21,7 +21,7 @@
 #include "priv.h"
 
 #define RING_PAGES 64
-#define SEEN	   8192		/* files looked at; a power of two */
+#define SEEN	   8192 /* files looked at; a power of two */
 
 struct ring {
 	int fd;
@@ -103,11 +103,13 @@ static void process_look(struct engine *engine, pid_t pid)
 		char rights[8];
 		int name = 0;
 
-		if (sscanf(line, "%lx-%lx %7s %*x %x:%x %lu %n", &start, &end, rights, &major, &minor, &ino,
-			   &name) < 6 || rights[2] != 'x')
+		if (sscanf(line, "%lx-%lx %7s %*x %x:%x %lu %n", &start, &end, rights, &major,
+			   &minor, &ino, &name) < 6 ||
+		    rights[2] != 'x')
 			continue;
 		line[strcspn(line, "\n")] = '\0';
-		mapping_look(engine, &(struct mapping){ pid, start, end, makedev(major, minor), ino, line + name });
+		mapping_look(engine, &(struct mapping){ pid, start, end, makedev(major, minor), ino,
+							line + name });
 	}
 }
 
@@ -139,8 +141,9 @@ struct mmap_record {
 static void record_look(struct engine *engine, const struct mmap_record *r)
 {
 	if (r->header.type == PERF_RECORD_MMAP2)
-		mapping_look(engine, &(struct mapping){ r->pid, r->addr, r->addr + r->len,
-							makedev(r->major, r->minor), r->ino, r->name });
+		mapping_look(engine,
+			     &(struct mapping){ r->pid, r->addr, r->addr + r->len,
+						makedev(r->major, r->minor), r->ino, r->name });
 	else if (r->header.type == PERF_RECORD_LOST)
 		processes_look(engine);
 }
@@ -188,7 +191,8 @@ static int ring_open(struct engine *engine, struct ring *ring, int cpu)
 	ring->fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (ring->fd < 0)
 		return -errno;
-	ring->page = mmap(NULL, (RING_PAGES + 1) * getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+	ring->page = mmap(NULL, (RING_PAGES + 1) * getpagesize(), PROT_READ | PROT_WRITE,
+			  MAP_SHARED, ring->fd, 0);
 	if (ring->page == MAP_FAILED) {
 		ring->page = NULL;
 		return -errno;

@@ -17,17 +17,17 @@
 #include <dirent.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)                       \
-	({                              \
-		__typeof__(a) a_ = (a); \
-		__typeof__(b) b_ = (b); \
-		a_ < b_ ? a_ : b_;      \
+#define MIN(a, b)                                                                                  \
+	({                                                                                         \
+		__typeof__(a) a_ = (a);                                                            \
+		__typeof__(b) b_ = (b);                                                            \
+		a_ < b_ ? a_ : b_;                                                                 \
 	})
-#define MAX(a, b)                       \
-	({                              \
-		__typeof__(a) a_ = (a); \
-		__typeof__(b) b_ = (b); \
-		a_ > b_ ? a_ : b_;      \
+#define MAX(a, b)                                                                                  \
+	({                                                                                         \
+		__typeof__(a) a_ = (a);                                                            \
+		__typeof__(b) b_ = (b);                                                            \
+		a_ > b_ ? a_ : b_;                                                                 \
 	})
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define PRINTF(fmt, args)		__attribute__((format(printf, fmt, args)))
@@ -35,10 +35,10 @@
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
 /* Defines `NAMEp()`, the form that _cleanup_() wants, of an ender that accepts NULL. */
-#define DEFINE_CLEANUP(type, name)          \
-	static inline void name##p(type *p) \
-	{                                   \
-		name(*p);                   \
+#define DEFINE_CLEANUP(type, name)                                                                 \
+	static inline void name##p(type *p)                                                        \
+	{                                                                                          \
+		name(*p);                                                                          \
 	}
 
 static inline void base_freep(void *p)
@@ -69,20 +69,20 @@ static inline void base_closedirp(DIR **d)
 #define _cleanup_close_	   _cleanup_(base_closep)
 #define _cleanup_closedir_ _cleanup_(base_closedirp)
 
-#define TAKE_PTR(p)                          \
-	({                                   \
-		__typeof__(p) *pp_ = &(p);   \
-		__typeof__(p) taken_ = *pp_; \
-		*pp_ = NULL;                 \
-		taken_;                      \
+#define TAKE_PTR(p)                                                                                \
+	({                                                                                         \
+		__typeof__(p) *pp_ = &(p);                                                         \
+		__typeof__(p) taken_ = *pp_;                                                       \
+		*pp_ = NULL;                                                                       \
+		taken_;                                                                            \
 	})
 
-#define TAKE_FD(fd)                 \
-	({                          \
-		int *fdp_ = &(fd);  \
-		int taken_ = *fdp_; \
-		*fdp_ = -1;         \
-		taken_;             \
+#define TAKE_FD(fd)                                                                                \
+	({                                                                                         \
+		int *fdp_ = &(fd);                                                                 \
+		int taken_ = *fdp_;                                                                \
+		*fdp_ = -1;                                                                        \
+		taken_;                                                                            \
 	})
 
 #endif

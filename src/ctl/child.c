@@ -23,7 +23,8 @@ void child_exec(const struct ctl *ctl, char **argv, const sigset_t *mask)
 {
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
-	fprintf(stderr, "cotenant %s: %s: %s\n", verbs[ctl->verb].name, argv[0], strerrordesc_np(errno));
+	fprintf(stderr, "cotenant %s: %s: %s\n", verbs[ctl->verb].name, argv[0],
+		strerrordesc_np(errno));
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
 }
 
@@ -32,8 +33,8 @@ int child_tenant_begin(const struct ctl *ctl, pid_t child, const char *command, 
 	const char *name = ctl_option(ctl, "name");
 	json_t *reply, *args;
 
-	args = json_pack("{s:i, s:s, s:s*, s:O}", "pid", (int)child, "command", command,
-			 "tenant", name, "limits", ctl->limits);
+	args = json_pack("{s:i, s:s, s:s*, s:O}", "pid", (int)child, "command", command, "tenant",
+			 name, "limits", ctl->limits);
 	if (ctl->gpus)
 		json_object_set(args, "gpu", ctl->gpus);
 	if (ctl_call(ctl, API_RUN_BEGIN, args, &reply))

@@ -103,8 +103,7 @@ int oci_request(const json_t *state, const json_t *annotations, json_t **ret,
 			 "limits");
 	if (!args)
 		return -ENOMEM;
-	json_object_foreach((json_t *)annotations, key, value)
-	{
+	json_object_foreach((json_t *)annotations, key, value) {
 		rest = str_after(key, OCI_PREFIX);
 		if (!rest)
 			continue;

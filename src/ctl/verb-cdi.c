@@ -81,8 +81,7 @@ static json_t *devices_json(const json_t *devices)
 	char name[24];
 	size_t i;
 
-	json_array_foreach(devices, i, device)
-	{
+	json_array_foreach(devices, i, device) {
 		edits = json_object();
 		add_device_edits(edits, device);
 		add_device_edits(all, device);

@@ -9,12 +9,13 @@ static void print_features(const json_t *features)
 	size_t i;
 
 	printf("this kernel:\n");
-	json_array_foreach(features, i, f) printf(
-		"  %-4s %-22s %s%s%s\n", json_is_true(json_object_get(f, "works")) ? "yes" : "no",
-		json_string_value(json_object_get(f, "name")),
-		json_string_value(json_object_get(f, "gives")),
-		*json_string_value(json_object_get(f, "reason")) ? ": " : "",
-		json_string_value(json_object_get(f, "reason")));
+	json_array_foreach(features, i, f)
+		printf("  %-4s %-22s %s%s%s\n",
+		       json_is_true(json_object_get(f, "works")) ? "yes" : "no",
+		       json_string_value(json_object_get(f, "name")),
+		       json_string_value(json_object_get(f, "gives")),
+		       *json_string_value(json_object_get(f, "reason")) ? ": " : "",
+		       json_string_value(json_object_get(f, "reason")));
 }
 
 static void print_libraries(const json_t *libraries)
@@ -40,7 +41,8 @@ static void print_sentences(const json_t *list, const char *label)
 
 	if (json_array_size(list) > 0)
 		printf("%s:\n", label);
-	json_array_foreach(list, i, sentence) printf("  %s\n", json_string_value(sentence));
+	json_array_foreach(list, i, sentence)
+		printf("  %s\n", json_string_value(sentence));
 }
 
 static void print_unprotected(const json_t *list)
@@ -51,8 +53,7 @@ static void print_unprotected(const json_t *list)
 
 	if (json_array_size(list) > 0)
 		printf("unprotected:\n");
-	json_array_foreach(list, i, p)
-	{
+	json_array_foreach(list, i, p) {
 		bytes = cell_size(json_object_get(p, "bytes"));
 		printf("  process %lld (%s of %s) has %s of device %lld: %s\n",
 		       (long long)json_integer_value(json_object_get(p, "pid")),

@@ -20,8 +20,7 @@ static void print_events(const struct ctl *ctl, const json_t *events, json_int_t
 	const json_t *event;
 	size_t i;
 
-	json_array_foreach(events, i, event)
-	{
+	json_array_foreach(events, i, event) {
 		if (ctl->json) {
 			json_dumpf(event, stdout, JSON_COMPACT);
 			putchar('\n');

@@ -78,8 +78,8 @@ static int make_dir(struct forward *f)
 	return f->socket_path ? 0 : -ENOMEM;
 }
 
-static _Noreturn void broker_main(const struct ctl *ctl, const struct forward *f, int door, int ready,
-				  const sigset_t *mask)
+static _Noreturn void broker_main(const struct ctl *ctl, const struct forward *f, int door,
+				  int ready, const sigset_t *mask)
 {
 	char *argv[] = { f->broker, "--socket", f->socket_path, "--worker", f->worker, NULL };
 	char go;
@@ -133,7 +133,8 @@ static bool broker_is_ready(struct forward *f)
 	return read(f->ready, line, sizeof(line)) > 0;
 }
 
-static _Noreturn void command_main(const struct ctl *ctl, const struct forward *f, const sigset_t *mask)
+static _Noreturn void command_main(const struct ctl *ctl, const struct forward *f,
+				   const sigset_t *mask)
 {
 	const char *old = getenv("LD_LIBRARY_PATH");
 	struct text path = { NULL };
@@ -143,12 +144,14 @@ static _Noreturn void command_main(const struct ctl *ctl, const struct forward *
 	if (old && *old)
 		text_addf(&path, ":%s", old);
 	whole = text_take(&path);
-	if (!whole || setenv("LD_LIBRARY_PATH", whole, 1) < 0 || setenv("COTENANT_FORWARD", f->socket_path, 1) < 0)
+	if (!whole || setenv("LD_LIBRARY_PATH", whole, 1) < 0 ||
+	    setenv("COTENANT_FORWARD", f->socket_path, 1) < 0)
 		_exit(EXIT_NOT_RUN);
 	child_exec(ctl, ctl->argv, mask);
 }
 
-static int command_run(const struct ctl *ctl, const struct forward *f, const sigset_t *set, const sigset_t *mask)
+static int command_run(const struct ctl *ctl, const struct forward *f, const sigset_t *set,
+		       const sigset_t *mask)
 {
 	pid_t child = fork();
 

@@ -17,12 +17,13 @@ static void minutes_table(struct table *table, const json_t *minutes)
 	table->n_columns = 6;
 	table_add(table, strdup("TIME"), strdup("LEAST"), strdup("MEAN"), strdup("MOST"),
 		  strdup("BUSY"), strdup("UUID"));
-	json_array_foreach(minutes, i, m) table_add(
-		table, strdup(ctl_clock(json_object_get(m, "time"), buf)),
-		cell_size(json_object_get(m, "least")), cell_size(json_object_get(m, "mean")),
-		cell_size(json_object_get(m, "most")),
-		cell_percent(json_object_get(m, "utilization")),
-		cell_text(json_object_get(m, "UUID")));
+	json_array_foreach(minutes, i, m)
+		table_add(table, strdup(ctl_clock(json_object_get(m, "time"), buf)),
+			  cell_size(json_object_get(m, "least")),
+			  cell_size(json_object_get(m, "mean")),
+			  cell_size(json_object_get(m, "most")),
+			  cell_percent(json_object_get(m, "utilization")),
+			  cell_text(json_object_get(m, "UUID")));
 }
 
 static void samples_table(struct table *table, const json_t *samples)
@@ -33,12 +34,14 @@ static void samples_table(struct table *table, const json_t *samples)
 	table->n_columns = 5;
 	table_add(table, strdup("AGO"), strdup("GPU"), strdup("PID"), strdup("MEMORY"),
 		  strdup("BUSY"));
-	json_array_foreach(samples, i, s) table_add(
-		table,
-		str_format("%.1fs", json_integer_value(json_object_get(s, "ago_ms")) / 1000.0),
-		cell_number(json_object_get(s, "gpu")), cell_number(json_object_get(s, "pid")),
-		cell_size(json_object_get(s, "memory")),
-		cell_percent(json_object_get(s, "utilization")));
+	json_array_foreach(samples, i, s)
+		table_add(table,
+			  str_format("%.1fs",
+				     json_integer_value(json_object_get(s, "ago_ms")) / 1000.0),
+			  cell_number(json_object_get(s, "gpu")),
+			  cell_number(json_object_get(s, "pid")),
+			  cell_size(json_object_get(s, "memory")),
+			  cell_percent(json_object_get(s, "utilization")));
 }
 
 int verb_history(const struct ctl *ctl)

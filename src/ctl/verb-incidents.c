@@ -103,7 +103,8 @@ int ctl_explain_incident(const struct ctl *ctl, const char *number)
 	       json_string_value(json_object_get(incident, "UUID")),
 	       size_print_short(json_integer_value(json_object_get(incident, "peak")), peak),
 	       json_string_value(json_object_get(incident, "policy")));
-	json_array_foreach(json_object_get(incident, "entries"), i, entry) print_action(entry);
+	json_array_foreach(json_object_get(incident, "entries"), i, entry)
+		print_action(entry);
 	if (json_is_null(json_object_get(incident, "ended")))
 		printf("It goes on.\n");
 	else

@@ -24,8 +24,7 @@ static char *what_waits(const json_t *tenant, const json_t *device)
 	unsigned n = 0;
 	size_t i;
 
-	json_array_foreach(waiting, i, call)
-	{
+	json_array_foreach(waiting, i, call) {
 		if (json_integer_value(json_object_get(call, "gpu")) != gpu)
 			continue;
 		for_what = json_string_value(json_object_get(call, "for"));
@@ -51,8 +50,7 @@ static void add_lines(struct table *table, const json_t *tenant)
 	bool any = false;
 	size_t i;
 
-	json_array_foreach(devices, i, device)
-	{
+	json_array_foreach(devices, i, device) {
 		if (!is_worth_a_line(device))
 			continue;
 		any = true;
@@ -61,17 +59,15 @@ static void add_lines(struct table *table, const json_t *tenant)
 			  cell_number(json_object_get(device, "gpu")),
 			  cell_size(json_object_get(device, "memory.current")),
 			  cell_size(json_object_get(device, "memory.low")),
-			  cell_size(json_object_get(device, "memory.max")),
-			  share_of_time(device),
+			  cell_size(json_object_get(device, "memory.max")), share_of_time(device),
 			  cell_number(json_object_get(device, "refused")),
 			  cell_ago(json_object_get(device, "last_active")),
 			  what_waits(tenant, device));
 	}
 	if (!any)
 		table_add(table, cell_text(json_object_get(tenant, "tenant")),
-			  cell_text(json_object_get(tenant, "user")), NULL, NULL, NULL, NULL, NULL, NULL,
-			  NULL,
-			  cell_text(json_object_get(tenant, "problem")));
+			  cell_text(json_object_get(tenant, "user")), NULL, NULL, NULL, NULL, NULL,
+			  NULL, NULL, cell_text(json_object_get(tenant, "problem")));
 }
 
 int verb_list(const struct ctl *ctl)
@@ -89,9 +85,10 @@ int verb_list(const struct ctl *ctl)
 	if (ctl->json)
 		return ctl_print_json(reply);
 	table_add(&table, strdup("TENANT"), strdup("USER"), strdup("GPU"), strdup("CURRENT"),
-		  strdup("LOW"), strdup("MAX"), strdup("COMPUTE"), strdup("REFUSED"), strdup("ACTIVE"),
-		  strdup("WAITING"));
-	json_array_foreach(json_object_get(reply, "tenants"), i, tenant) add_lines(&table, tenant);
+		  strdup("LOW"), strdup("MAX"), strdup("COMPUTE"), strdup("REFUSED"),
+		  strdup("ACTIVE"), strdup("WAITING"));
+	json_array_foreach(json_object_get(reply, "tenants"), i, tenant)
+		add_lines(&table, tenant);
 	table_print(&table);
 	json_decref(reply);
 	return 0;

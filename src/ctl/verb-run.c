@@ -100,8 +100,7 @@ static void show_waits(void *userdata)
 	if (api_request_json(waits->ctl->socket, API_TENANTS_SHOW,
 			     json_pack("{s:s}", "tenant", waits->tenant), &reply, &error) < 0)
 		return;
-	json_array_foreach(json_object_get(reply, "waiting"), i, call)
-	{
+	json_array_foreach(json_object_get(reply, "waiting"), i, call) {
 		if (json_integer_value(json_object_get(call, "since_ms")) < SAID_AFTER_MS)
 			continue;
 		any = true;

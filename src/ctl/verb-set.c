@@ -65,8 +65,7 @@ static int finish_change(const struct ctl *ctl, json_t *reply)
 		printf(" %s=%s (lowered)", key, json_string_value(value));
 	printf("%s\n", json_object_size(limits) ? "" : " no limits");
 	adopted = json_object_get(reply, "adopted");
-	json_array_foreach(adopted, i, a)
-	{
+	json_array_foreach(adopted, i, a) {
 		bytes = cell_size(json_object_get(a, "bytes"));
 		snprintf(buf, sizeof(buf), "%lld",
 			 (long long)json_integer_value(json_object_get(a, "pid")));

@@ -29,16 +29,17 @@ static void print_devices(const json_t *devices)
 	table_add(&table, strdup("GPU"), strdup("CURRENT"), strdup("PEAK"), strdup("ALLOCATED"),
 		  strdup("OVERHEAD"), strdup("LOW"), strdup("MAX"), strdup("REFUSED"),
 		  strdup("HELD"), strdup("UUID"));
-	json_array_foreach(devices, i, d) table_add(
-		&table, cell_number(json_object_get(d, "gpu")),
-		cell_size(json_object_get(d, "memory.current")),
-		cell_size(json_object_get(d, "memory.peak")),
-		cell_size(json_object_get(d, "memory.allocated")),
-		cell_size(json_object_get(d, "memory.overhead")),
-		cell_size(json_object_get(d, "memory.low")),
-		cell_size(json_object_get(d, "memory.max")),
-		cell_number(json_object_get(d, "refused")), cell_number(json_object_get(d, "held")),
-		cell_text(json_object_get(d, "UUID")));
+	json_array_foreach(devices, i, d)
+		table_add(&table, cell_number(json_object_get(d, "gpu")),
+			  cell_size(json_object_get(d, "memory.current")),
+			  cell_size(json_object_get(d, "memory.peak")),
+			  cell_size(json_object_get(d, "memory.allocated")),
+			  cell_size(json_object_get(d, "memory.overhead")),
+			  cell_size(json_object_get(d, "memory.low")),
+			  cell_size(json_object_get(d, "memory.max")),
+			  cell_number(json_object_get(d, "refused")),
+			  cell_number(json_object_get(d, "held")),
+			  cell_text(json_object_get(d, "UUID")));
 	table_print(&table);
 }
 
@@ -56,8 +57,7 @@ static void print_compute(const json_t *devices)
 	putchar('\n');
 	table_add(&table, strdup("GPU"), strdup("WEIGHT"), strdup("MAX %"), strdup("USED S"),
 		  strdup("THROTTLED S"), strdup("TIMES"));
-	json_array_foreach(devices, i, d)
-	{
+	json_array_foreach(devices, i, d) {
 		const json_t *stat = json_object_get(d, "compute.stat");
 
 		table_add(&table, cell_number(json_object_get(d, "gpu")),
@@ -101,11 +101,13 @@ static void print_waiting(const json_t *waiting)
 	printf("\nwaiting:\n");
 	table_add(&table, strdup("PID"), strdup("CALL"), strdup("SIZE"), strdup("GPU"),
 		  strdup("MS"), strdup("FOR"));
-	json_array_foreach(waiting, i, w) table_add(
-		&table, cell_number(json_object_get(w, "pid")),
-		cell_text(json_object_get(w, "call")), cell_size(json_object_get(w, "size")),
-		cell_number(json_object_get(w, "gpu")), cell_number(json_object_get(w, "since_ms")),
-		cell_text(json_object_get(w, "for")));
+	json_array_foreach(waiting, i, w)
+		table_add(&table, cell_number(json_object_get(w, "pid")),
+			  cell_text(json_object_get(w, "call")),
+			  cell_size(json_object_get(w, "size")),
+			  cell_number(json_object_get(w, "gpu")),
+			  cell_number(json_object_get(w, "since_ms")),
+			  cell_text(json_object_get(w, "for")));
 	table_print(&table);
 }
 

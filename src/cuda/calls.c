@@ -6,16 +6,16 @@
 #include "calls.h"
 
 const struct call calls[CALL_N] = {
-#define CALL(name_, base_, version_, stream_, drivers_, class_, group_, ...) \
-	[CALL_ID_##name_] = {                                                \
-		.name = #name_,                                              \
-		.base = #base_,                                              \
-		.version = version_,                                         \
-		.stream = STREAM_##stream_,                                  \
-		.drivers = DRIVERS_##drivers_,                               \
-		.class = CLASS_##class_,                                     \
-		.group = GROUP_##group_,                                     \
-		.arguments = { __VA_ARGS__ },                                \
+#define CALL(name_, base_, version_, stream_, drivers_, class_, group_, ...)                       \
+	[CALL_ID_##name_] = {                                                                      \
+		.name = #name_,                                                                    \
+		.base = #base_,                                                                    \
+		.version = version_,                                                               \
+		.stream = STREAM_##stream_,                                                        \
+		.drivers = DRIVERS_##drivers_,                                                     \
+		.class = CLASS_##class_,                                                           \
+		.group = GROUP_##group_,                                                           \
+		.arguments = { __VA_ARGS__ },                                                      \
 	},
 #include "calls.def"
 #undef CALL

@@ -98,8 +98,7 @@ int change_limits(struct daemon *d, const struct request *q, struct limits *limi
 	char reason[LIMIT_REASON_SIZE];
 	const char *key;
 
-	json_object_foreach(changes, key, value)
-	{
+	json_object_foreach(changes, key, value) {
 		if (change_one(d, q, key, value, limits) < 0)
 			return -EINVAL;
 	}
@@ -223,9 +222,9 @@ static void warn_left_out(struct daemon *d, json_t *warnings, const struct tenan
 		    process_is_below(t->spec.match.pid, above->spec.match.pid))
 			json_array_append_new(
 				warnings,
-				json_sprintf("%s, which process %d has started, is not charged to %s",
-					     t->spec.name, above->spec.match.pid,
-					     above->spec.name));
+				json_sprintf(
+					"%s, which process %d has started, is not charged to %s",
+					t->spec.name, above->spec.match.pid, above->spec.name));
 	}
 }
 

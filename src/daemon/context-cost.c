@@ -28,7 +28,8 @@ static void take_line(struct daemon *d, const char *line)
 	uint64_t bytes;
 	unsigned i;
 
-	if (sscanf(line, "%79s %79s %" SCNu64, uuid, driver, &bytes) != 3 || !str_eq(driver, driver_of(d)))
+	if (sscanf(line, "%79s %79s %" SCNu64, uuid, driver, &bytes) != 3 ||
+	    !str_eq(driver, driver_of(d)))
 		return;
 	for (i = 0; i < daemon_n_devices(d); i++) {
 		if (str_eq(uuid, d->gpu->devices[i].uuid))

@@ -158,17 +158,20 @@ static json_t *advisory_json(struct daemon *d)
 	say(list, "compute shares count launches of kernels and graphs; copies are charged when "
 		  "the device "
 		  "tells of them");
-	say(list, "a launch waits for the daemon's holder for a second at most, and then runs: a process "
-		  "under a debugger is not held to its share");
-	say(list, "what a process has queued before a limit is set on it is not held back; it launches "
-		  "nothing more until that has run");
+	say(list,
+	    "a launch waits for the daemon's holder for a second at most, and then runs: a process "
+	    "under a debugger is not held to its share");
+	say(list,
+	    "what a process has queued before a limit is set on it is not held back; it launches "
+	    "nothing more until that has run");
 	say(list,
 	    "a process that copies or rewrites libcuda to get around the probes is found when the "
 	    "books are settled, not stopped; under `cotenant run --gate` it is ended by "
 	    "on-failure");
-	say(list, "a copy of libcuda that nobody has mapped before and that is in none of the usual "
-		  "places can make its first calls before it is probed; they are charged when the books "
-		  "are settled");
+	say(list,
+	    "a copy of libcuda that nobody has mapped before and that is in none of the usual "
+	    "places can make its first calls before it is probed; they are charged when the books "
+	    "are settled");
 	say(list,
 	    "processes of other tenants that use the same libcuda pay the probes' cost on memory "
 	    "and information calls");

@@ -35,7 +35,7 @@ static const enum event_kind kind_of[AUDIT_EVENT_KINDS] = {
 static const char *const reason_names[] = {
 	[AUDIT_REASON_NONE] = "none",	       [AUDIT_REASON_MAX] = "memory.max",
 	[AUDIT_REASON_DEVICE] = "device-full", [AUDIT_REASON_QUEUE] = "queue",
-	[AUDIT_REASON_COMPUTE] = "compute", [AUDIT_REASON_PROBES] = "probes",
+	[AUDIT_REASON_COMPUTE] = "compute",    [AUDIT_REASON_PROBES] = "probes",
 };
 
 static const char *reason_name(uint32_t reason)
@@ -122,8 +122,8 @@ static char *describe(const struct audit_event *e, const char *text, const struc
 		return text_take(&out);
 	}
 	if (e->kind == AUDIT_EVENT_UNPACED) {
-		text_addf(&out, "launches of process %u (%s) are not held to the share of %s yet", e->tgid, name,
-			  t ? t->spec.name : "its tenant");
+		text_addf(&out, "launches of process %u (%s) are not held to the share of %s yet",
+			  e->tgid, name, t ? t->spec.name : "its tenant");
 		return text_take(&out);
 	}
 	text_addf(&out, "process %u (%s) %s %s by %s", e->tgid, name, verb_of(e->kind),

@@ -257,8 +257,8 @@ static int take_listener(const struct request *q, pid_t pid, int *ret)
 				"that is no listener of a seccomp filter of process %d", pid);
 	/* One keeper each: or a user could start as many as he likes, all of them root's. */
 	if (is_kept(fd))
-		return api_fail(q->error, API_E_CONFLICT,
-				"the gate of process %d is kept already", pid);
+		return api_fail(q->error, API_E_CONFLICT, "the gate of process %d is kept already",
+				pid);
 	*ret = TAKE_FD(fd);
 	return 0;
 }

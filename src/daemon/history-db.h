@@ -58,8 +58,8 @@ void history_db_begin(struct history_db *db);
 void history_db_commit(struct history_db *db);
 
 /* A table of both databases as one, without what memory knows better. */
-#define HISTORY_BOTH(table)                                                  \
-	"(SELECT * FROM spill." table " UNION ALL SELECT * FROM main." table \
+#define HISTORY_BOTH(table)                                                                        \
+	"(SELECT * FROM spill." table " UNION ALL SELECT * FROM main." table                       \
 	" WHERE id NOT IN (SELECT id FROM spill." table "))"
 
 /**

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#define INCIDENT_COLUMNS \
+#define INCIDENT_COLUMNS                                                                           \
 	"id, tenant, uid, gpu, open_us, close_us, request, peak, policy, state, frozen"
 #define ENTRY_COLUMNS "id, incident, time_us, action, reason, used, request, free, missing, result"
 

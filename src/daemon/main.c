@@ -20,8 +20,8 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
-#define SETTLE_EVERY_US 500000
-#define RELOAD_AFTER_US 200000
+#define SETTLE_EVERY_US	   500000
+#define RELOAD_AFTER_US	   200000
 #define SAMPLE_AT_LEAST_MS 20
 /* A cgroup that is made anew is limited from then on at the latest. */
 #define CGROUPS_EVERY_US 50000
@@ -76,11 +76,13 @@ static void print_help(void)
 		       option_infos[i].without ? ")" : "");
 }
 
-static int read_time(const struct options *o, enum option_id id, uint64_t least_ms, uint64_t *ret_ms)
+static int read_time(const struct options *o, enum option_id id, uint64_t least_ms,
+		     uint64_t *ret_ms)
 {
-	if (duration_parse(o->values[id], ret_ms) < 0 || *ret_ms == QUANTITY_MAX || *ret_ms < least_ms)
-		return log_err(-EINVAL, "--%s: '%s' is not a time such as %s", option_infos[id].name,
-			       o->values[id], option_infos[id].without);
+	if (duration_parse(o->values[id], ret_ms) < 0 || *ret_ms == QUANTITY_MAX ||
+	    *ret_ms < least_ms)
+		return log_err(-EINVAL, "--%s: '%s' is not a time such as %s",
+			       option_infos[id].name, o->values[id], option_infos[id].without);
 	return 0;
 }
 
@@ -294,16 +296,18 @@ static void why_no_engine(int r, char *ret, size_t cap)
 	_cleanup_free_ char *lacking = NULL;
 
 	if (r == -EPROTO) {
-		str_copy(ret, cap, "the books in the state folder are of another version; cotenantd "
-				   "--remove takes them away");
+		str_copy(ret, cap,
+			 "the books in the state folder are of another version; cotenantd "
+			 "--remove takes them away");
 		return;
 	}
 	lacking = lacking_text("/proc", "/sys");
 	if (lacking)
 		snprintf(ret, cap, "missing here: %s", lacking);
 	else if (r == -EPERM || r == -EACCES)
-		str_copy(ret, cap, "the kernel refuses BPF programs: by lockdown, a seccomp filter or "
-				   "another security module");
+		str_copy(ret, cap,
+			 "the kernel refuses BPF programs: by lockdown, a seccomp filter or "
+			 "another security module");
 	else if (r == -ENOSYS)
 		str_copy(ret, cap, "missing here: CONFIG_BPF_SYSCALL");
 	else if (r == -EOPNOTSUPP)

@@ -192,8 +192,7 @@ static int make_tenant(struct daemon *d, const struct request *q, struct selecto
 	if (same)
 		return api_fail(q->error, API_E_CONFLICT, "that is tenant '%s' already",
 				same->name);
-	if (spec.match.kind == SELECT_CGROUP &&
-	    change_check_depth(d, q, spec.match.name) < 0)
+	if (spec.match.kind == SELECT_CGROUP && change_check_depth(d, q, spec.match.name) < 0)
 		return -EINVAL;
 	if (store(d, q, config_for(d, &spec), &spec) < 0)
 		return -EINVAL;

@@ -41,8 +41,8 @@ static void add_device(struct page *page, enum metric m, struct daemon *d, unsig
 static void add_tenant(struct page *page, enum metric m, struct daemon *d, const struct tenant *t,
 		       unsigned i, uint64_t v)
 {
-	text_addf(&page->lines[m], TENANT_LABELS " %" PRIu64 "\n",
-		  metrics[m].name, t->spec.name, i, d->gpu->devices[i].uuid, v);
+	text_addf(&page->lines[m], TENANT_LABELS " %" PRIu64 "\n", metrics[m].name, t->spec.name, i,
+		  d->gpu->devices[i].uuid, v);
 }
 
 static void add_tenant_seconds(struct page *page, enum metric m, struct daemon *d,

@@ -96,7 +96,8 @@ bool process_is_mps_server(pid_t pid)
 		return false;
 	program[n] = '\0';
 	name = strrchr(program, '/');
-	return name && str_eq(name + 1, MPS_SERVER) && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	return name && str_eq(name + 1, MPS_SERVER) && st.st_uid == 0 &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 int process_variable(pid_t pid, const char *name, char **ret)

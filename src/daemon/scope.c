@@ -49,8 +49,8 @@ bool scope_suits(const char *cgroup)
 	if (!slice || !manager)
 		return false;
 	rest = str_after(cgroup, slice);
-	return rest && (fnmatch("session-*.scope", rest, FNM_PATHNAME) == 0 ||
-			str_after(rest, manager));
+	return rest &&
+	       (fnmatch("session-*.scope", rest, FNM_PATHNAME) == 0 || str_after(rest, manager));
 }
 
 static void slice_of(const char *cgroup, char *ret, size_t cap)

@@ -172,7 +172,8 @@ static json_t *awaited_json(struct daemon *d, const struct audit_slot *slot)
 	case AUDIT_REASON_PROBES:
 		return json_string("its launches to be probed");
 	default:
-		return by ? json_sprintf("memory.max of %s", by->spec.name) : json_string("its turn");
+		return by ? json_sprintf("memory.max of %s", by->spec.name)
+			  : json_string("its turn");
 	}
 }
 

@@ -217,7 +217,8 @@ static void check_on_failure(struct tenants *tenants, struct tenant *t)
 {
 	const struct limit_setting *setting = limits_find(&t->spec.limits, LIMIT_ON_FAILURE, "");
 
-	if (setting && setting->value.number == ON_FAILURE_DENY && !tenants_can_deny(tenants) && !*t->problem)
+	if (setting && setting->value.number == ON_FAILURE_DENY && !tenants_can_deny(tenants) &&
+	    !*t->problem)
 		snprintf(t->problem, sizeof(t->problem), "%s", TENANTS_CANNOT_DENY);
 }
 
@@ -262,9 +263,10 @@ static int find_binding(const struct tenants *tenants, struct tenant *t,
 	case SELECT_CGROUP:
 		*ret_kind = ENGINE_BIND_CGROUP;
 		if (tenants_around(tenants, match->name) > TENANTS_OF_CGROUPS) {
-			snprintf(t->problem, sizeof(t->problem),
-				 "%d tenants of cgroups are around it, and it would be one too many",
-				 TENANTS_OF_CGROUPS);
+			snprintf(
+				t->problem, sizeof(t->problem),
+				"%d tenants of cgroups are around it, and it would be one too many",
+				TENANTS_OF_CGROUPS);
 			return -ELOOP;
 		}
 		if (cgroup_id(match->name, ret_id) == 0)

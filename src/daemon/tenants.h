@@ -142,8 +142,8 @@ void tenant_limits(const struct tenants *tenants, const struct tenant *tenant, u
  * tenants_can_deny() - can the kernel answer a call by itself, so that on-failure=deny has a meaning?
  */
 bool tenants_can_deny(const struct tenants *tenants);
-#define TENANTS_CANNOT_DENY                                                                        \
-	"on-failure=deny needs a kernel that lets a program answer calls (rung registers); here it "    \
+#define TENANTS_CANNOT_DENY                                                                          \
+	"on-failure=deny needs a kernel that lets a program answer calls (rung registers); here it " \
 	"is kill or allow"
 
 /**

@@ -290,8 +290,8 @@ static void test_nesting(struct daemon *d)
 	unsigned i, n_taken = 0;
 
 	for (i = 1; i < sizeof(path) / 2; i++) {
-		_cleanup_free_ char *args = str_format(
-			"{'match': 'cgroup:%.*s', 'tenant': 'n%u'}", 2 * (i + 1), path, i);
+		_cleanup_free_ char *args = str_format("{'match': 'cgroup:%.*s', 'tenant': 'n%u'}",
+						       2 * (i + 1), path, i);
 
 		if (n_taken == i - 1 && ask(d, method_tenants_set, 0, args))
 			n_taken++;
@@ -380,8 +380,8 @@ static void test_gate_of_other_files(struct daemon *d)
 	if (pipe(pipe_ends) < 0)
 		exit(1);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		_cleanup_close_ int file = *names[i] == '/' ? open(names[i], O_RDONLY | O_CLOEXEC)
-							    : dup(pipe_ends[0]);
+		_cleanup_close_ int file =
+			*names[i] == '/' ? open(names[i], O_RDONLY | O_CLOEXEC) : dup(pipe_ends[0]);
 		_cleanup_free_ char *args =
 			str_format("{'pid': %d, 'fd': %d}", (int)getpid(), file);
 

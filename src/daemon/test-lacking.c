@@ -49,7 +49,11 @@ static void check_text(const char *what, const char *caps, const char *map, cons
 
 int main(void)
 {
-	static const char *const dirs[] = { "self", "kernel", "kernel/btf", "bus", "bus/event_source",
+	static const char *const dirs[] = { "self",
+					    "kernel",
+					    "kernel/btf",
+					    "bus",
+					    "bus/event_source",
 					    "bus/event_source/devices",
 					    "bus/event_source/devices/uprobe" };
 	_cleanup_free_ char *remove = NULL;
@@ -68,8 +72,9 @@ int main(void)
 	check_text("a container as Docker starts it", DOCKER, HOST_MAP,
 		   "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYS_ADMIN");
 	check_text("all but the right to mount", BPF_PERFMON, HOST_MAP, "CAP_SYS_ADMIN");
-	check_text("root of a container's own users", ALL, CONTAINER_MAP,
-		   "the host's user namespace (root of a container's own has no say about the kernel)");
+	check_text(
+		"root of a container's own users", ALL, CONTAINER_MAP,
+		"the host's user namespace (root of a container's own has no say about the kernel)");
 	remove = str_format("rm -r %s", dir);
 	check(remove && system(remove) == 0, "the fixture is taken away");
 	return check_result();

@@ -13,8 +13,8 @@ union control {
 	char room[CMSG_SPACE(SOCKET_MAX_FDS * sizeof(int))];
 };
 
-int socket_send(int fd, const struct wire_message *message, const struct wire_piece *pieces, const int *fds,
-		size_t n_fds)
+int socket_send(int fd, const struct wire_message *message, const struct wire_piece *pieces,
+		const int *fds, size_t n_fds)
 {
 	struct iovec parts[] = {
 		{ (void *)message, sizeof(*message) },
@@ -65,7 +65,9 @@ int socket_receive(int fd, struct socket_message *ret)
 		{ ret->pieces, sizeof(ret->pieces) },
 	};
 	union control control;
-	struct msghdr header = { .msg_iov = parts, .msg_iovlen = 2, .msg_control = &control,
+	struct msghdr header = { .msg_iov = parts,
+				 .msg_iovlen = 2,
+				 .msg_control = &control,
 				 .msg_controllen = sizeof(control) };
 	ssize_t n;
 

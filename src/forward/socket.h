@@ -28,8 +28,8 @@ struct socket_message {
  *
  * Return: 0, or what the kernel said (-EPIPE where the other side is gone).
  */
-int socket_send(int fd, const struct wire_message *message, const struct wire_piece *pieces, const int *fds,
-		size_t n_fds);
+int socket_send(int fd, const struct wire_message *message, const struct wire_piece *pieces,
+		const int *fds, size_t n_fds);
 
 /**
  * socket_receive() - receive one

@@ -79,7 +79,8 @@ static void test_posted(void)
 			continue;
 		for (k = 0; k < wire->n_arguments; k++)
 			n_bad += is_pointer(&wire->arguments[k]) &&
-				 wire->arguments[k].kind != WIRE_IN && wire->arguments[k].kind != WIRE_BUFFER;
+				 wire->arguments[k].kind != WIRE_IN &&
+				 wire->arguments[k].kind != WIRE_BUFFER;
 	}
 	check(n_bad == 0, "wire: nobody waits for what a posted call writes");
 }
@@ -93,9 +94,10 @@ int main(void)
 	wire_hash_text(wire_hash, text);
 	check(strlen(text) == 2 * WIRE_HASH_SIZE, "wire: the version as text");
 	check(strcmp(wire_call_name(CALL_ID_cuLaunchKernel), "cuLaunchKernel") == 0 &&
-	      strcmp(wire_call_name(CALL_N), "?") == 0, "wire: names");
+		      strcmp(wire_call_name(CALL_N), "?") == 0,
+	      "wire: names");
 	check(sizeof(struct lane) == 192 && sizeof(struct wire_callback) == 64 &&
-	      sizeof(struct wire_message) == 104 && sizeof(struct session_block) == 128,
+		      sizeof(struct wire_message) == 104 && sizeof(struct session_block) == 128,
 	      "transport: the structures have the size that both carriers expect");
 	return check_result();
 }

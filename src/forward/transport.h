@@ -115,7 +115,7 @@ struct wire_record {
  * The caller waits for the answer; or it waits, sooner or later, until the record is executed, and there is
  * no answer but a failure that is noted as of a posted one. Without either the record is posted.
  */
-#define WIRE_F_REPLY  1
+#define WIRE_F_REPLY   1
 #define WIRE_F_AWAITED 2
 
 /* Commands that are no call of the driver. */
@@ -165,9 +165,9 @@ struct wire_buffer {
  * A function is asked for at entry `asked` % N_CALLBACKS and is over when `done` is beyond it; the
  * host waits for that before what the stream has behind it.
  */
-#define SESSION_SIZE		  (64 << 10)
-#define SESSION_CALLBACKS_OFFSET  4096
-#define SESSION_N_CALLBACKS	  ((SESSION_SIZE - SESSION_CALLBACKS_OFFSET) / 64)
+#define SESSION_SIZE		 (64 << 10)
+#define SESSION_CALLBACKS_OFFSET 4096
+#define SESSION_N_CALLBACKS	 ((SESSION_SIZE - SESSION_CALLBACKS_OFFSET) / 64)
 
 /**
  * struct session_block - the first page of it
@@ -279,10 +279,10 @@ struct wire_piece {
 };
 
 /* What one session may have, and one broker. The broker refuses more with -EDQUOT. */
-#define WIRE_HEAP_SIZE	   (16ULL << 20)
-#define WIRE_MAX_LANES	   256
-#define WIRE_MAX_GRANTS	   4096
-#define WIRE_MAX_SESSIONS  256
-#define WIRE_MAX_GRANT	   (1ULL << 40)
+#define WIRE_HEAP_SIZE	  (16ULL << 20)
+#define WIRE_MAX_LANES	  256
+#define WIRE_MAX_GRANTS	  4096
+#define WIRE_MAX_SESSIONS 256
+#define WIRE_MAX_GRANT	  (1ULL << 40)
 
 #endif

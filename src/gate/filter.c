@@ -16,13 +16,13 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#define NR_IOCTL	16
-#define NR_IOCTL_X32	(0x40000000 | 514)
-#define NR_IOCTL_I386	54
+#define NR_IOCTL      16
+#define NR_IOCTL_X32  (0x40000000 | 514)
+#define NR_IOCTL_I386 54
 
-#define LOAD(field)	 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define LOAD(field)	  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define SKIP_IF(value, n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (n), 0)
-#define RETURN(value)	 BPF_STMT(BPF_RET | BPF_K, (value))
+#define RETURN(value)	  BPF_STMT(BPF_RET | BPF_K, (value))
 
 int gate_filter(void)
 {
@@ -49,7 +49,8 @@ int gate_filter(void)
 	struct sock_fprog program = { ARRAY_SIZE(filter), filter };
 	int fd;
 
-	fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+		     &program);
 	if (fd < 0 && errno == EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
 		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
 			     &program);

@@ -10,7 +10,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define DECLARE(member, symbol, needed, arguments) \
+#define DECLARE(member, symbol, needed, arguments)                                                 \
 	EXPORT int fake_##member arguments __asm__(symbol);
 NVML_CALLS(DECLARE)
 #undef DECLARE

@@ -215,7 +215,7 @@ static const struct {
 	size_t offset;
 	bool needed;
 } symbols[] = {
-#define NVML_CALL(member, symbol, needed, arguments) \
+#define NVML_CALL(member, symbol, needed, arguments)                                               \
 	{ symbol, offsetof(struct nvml_calls, member), needed },
 	NVML_CALLS(NVML_CALL)
 #undef NVML_CALL

@@ -65,29 +65,29 @@ _Static_assert(sizeof(struct nvml_memory_limits) == 24, "as the library has it")
  * NVML_CALL(member, symbol, needed, arguments): every function that is looked up.
  * Without one that is needed, the library is refused.
  */
-#define NVML_CALLS(NVML_CALL)                                                                  \
-	NVML_CALL(init, "nvmlInit_v2", true, (void))                                           \
-	NVML_CALL(shutdown, "nvmlShutdown", true, (void))                                      \
-	NVML_CALL(driver_version, "nvmlSystemGetDriverVersion", true, (char *, unsigned))      \
-	NVML_CALL(cuda_version, "nvmlSystemGetCudaDriverVersion_v2", false, (int *))           \
-	NVML_CALL(device_count, "nvmlDeviceGetCount_v2", true, (unsigned *))                   \
-	NVML_CALL(device_by_index, "nvmlDeviceGetHandleByIndex_v2", true,                      \
-		  (unsigned, nvml_device *))                                                   \
-	NVML_CALL(device_uuid, "nvmlDeviceGetUUID", true, (nvml_device, char *, unsigned))     \
-	NVML_CALL(device_name, "nvmlDeviceGetName", true, (nvml_device, char *, unsigned))     \
-	NVML_CALL(device_memory, "nvmlDeviceGetMemoryInfo", true,                              \
-		  (nvml_device, struct nvml_memory *))                                         \
-	NVML_CALL(device_utilization, "nvmlDeviceGetUtilizationRates", false,                  \
-		  (nvml_device, struct nvml_utilization *))                                    \
-	NVML_CALL(compute_processes, "nvmlDeviceGetComputeRunningProcesses_v3", false,         \
-		  (nvml_device, unsigned *, struct nvml_process *))                            \
-	NVML_CALL(compute_processes_v2, "nvmlDeviceGetComputeRunningProcesses_v2", false,      \
-		  (nvml_device, unsigned *, struct nvml_process *))                            \
-	NVML_CALL(graphics_processes, "nvmlDeviceGetGraphicsRunningProcesses_v3", false,       \
-		  (nvml_device, unsigned *, struct nvml_process *))                            \
-	NVML_CALL(process_samples, "nvmlDeviceGetProcessUtilization", false,                   \
-		  (nvml_device, struct nvml_process_sample *, unsigned *, unsigned long long)) \
-	NVML_CALL(set_memory_limits, "nvmlDeviceSetMemoryLimits_v1", false,                    \
+#define NVML_CALLS(NVML_CALL)                                                                      \
+	NVML_CALL(init, "nvmlInit_v2", true, (void))                                               \
+	NVML_CALL(shutdown, "nvmlShutdown", true, (void))                                          \
+	NVML_CALL(driver_version, "nvmlSystemGetDriverVersion", true, (char *, unsigned))          \
+	NVML_CALL(cuda_version, "nvmlSystemGetCudaDriverVersion_v2", false, (int *))               \
+	NVML_CALL(device_count, "nvmlDeviceGetCount_v2", true, (unsigned *))                       \
+	NVML_CALL(device_by_index, "nvmlDeviceGetHandleByIndex_v2", true,                          \
+		  (unsigned, nvml_device *))                                                       \
+	NVML_CALL(device_uuid, "nvmlDeviceGetUUID", true, (nvml_device, char *, unsigned))         \
+	NVML_CALL(device_name, "nvmlDeviceGetName", true, (nvml_device, char *, unsigned))         \
+	NVML_CALL(device_memory, "nvmlDeviceGetMemoryInfo", true,                                  \
+		  (nvml_device, struct nvml_memory *))                                             \
+	NVML_CALL(device_utilization, "nvmlDeviceGetUtilizationRates", false,                      \
+		  (nvml_device, struct nvml_utilization *))                                        \
+	NVML_CALL(compute_processes, "nvmlDeviceGetComputeRunningProcesses_v3", false,             \
+		  (nvml_device, unsigned *, struct nvml_process *))                                \
+	NVML_CALL(compute_processes_v2, "nvmlDeviceGetComputeRunningProcesses_v2", false,          \
+		  (nvml_device, unsigned *, struct nvml_process *))                                \
+	NVML_CALL(graphics_processes, "nvmlDeviceGetGraphicsRunningProcesses_v3", false,           \
+		  (nvml_device, unsigned *, struct nvml_process *))                                \
+	NVML_CALL(process_samples, "nvmlDeviceGetProcessUtilization", false,                       \
+		  (nvml_device, struct nvml_process_sample *, unsigned *, unsigned long long))     \
+	NVML_CALL(set_memory_limits, "nvmlDeviceSetMemoryLimits_v1", false,                        \
 		  (nvml_device, struct nvml_memory_limits *))
 
 struct nvml_calls {

@@ -20,18 +20,18 @@
 
 #include <linux/types.h>
 
-#define LEDGER_TENANTS	1024	/* a power of two; tenant 0 stands for the whole device */
-#define LEDGER_DEVICES	16	/* a power of two */
-#define LEDGER_DEPTH	8	/* tenants around one process */
-#define LEDGER_NO_LIMIT	(~0ULL)
+#define LEDGER_TENANTS	1024 /* a power of two; tenant 0 stands for the whole device */
+#define LEDGER_DEVICES	16   /* a power of two */
+#define LEDGER_DEPTH	8    /* tenants around one process */
+#define LEDGER_NO_LIMIT (~0ULL)
 
 /* Answers of the functions below. */
-#define LEDGER_E_OVER	1	/* does not fit now */
-#define LEDGER_E_NEVER	2	/* could not fit even if all else were freed */
-#define LEDGER_E_BUSY	3	/* too many others changed the ledger meanwhile; ask again */
+#define LEDGER_E_OVER  1 /* does not fit now */
+#define LEDGER_E_NEVER 2 /* could not fit even if all else were freed */
+#define LEDGER_E_BUSY  3 /* too many others changed the ledger meanwhile; ask again */
 
 /* Compare-and-swap is tried this often: a BPF program may not loop without a bound. */
-#define LEDGER_TRIES	64
+#define LEDGER_TRIES 64
 
 /**
  * struct ledger - what one tenant uses of one device
@@ -69,7 +69,8 @@ struct ledger {
 /** ledger_index() - where the ledger of a tenant on a device stands in the table of all */
 static inline __attribute__((always_inline)) __u32 ledger_index(__u32 tenant, __u32 device)
 {
-	__u64 index = (tenant & (LEDGER_TENANTS - 1)) * LEDGER_DEVICES + (device & (LEDGER_DEVICES - 1));
+	__u64 index =
+		(tenant & (LEDGER_TENANTS - 1)) * LEDGER_DEVICES + (device & (LEDGER_DEVICES - 1));
 
 #ifdef __bpf__
 	/* Older verifiers lose the bounds in the sum, and the compiler knows that they hold: say it once more. */
@@ -166,7 +167,7 @@ struct ledger_chain {
 
 /** ledger_chain_undo() - take @bytes off the first @n tenants of a chain */
 LEDGER_WALK int ledger_chain_undo(struct ledger *books, const struct ledger_chain *chain, __u32 n,
-				__u32 device, __u64 bytes)
+				  __u32 device, __u64 bytes)
 {
 	for (__u32 i = 0; i < LEDGER_DEPTH; i++) {
 		if (i >= n)
@@ -180,8 +181,8 @@ LEDGER_WALK int ledger_chain_undo(struct ledger *books, const struct ledger_chai
  * ledger_chain_fits() - whether @bytes fit every tenant of a chain just now
  * @ret_index:	where in the chain the first that refuses stands
  */
-LEDGER_WALK int ledger_chain_fits(struct ledger *books, const struct ledger_chain *chain, __u32 device,
-				__u64 bytes, __u32 *ret_index)
+LEDGER_WALK int ledger_chain_fits(struct ledger *books, const struct ledger_chain *chain,
+				  __u32 device, __u64 bytes, __u32 *ret_index)
 {
 	int r = 0;
 
@@ -213,8 +214,8 @@ LEDGER_WALK int ledger_chain_fits(struct ledger *books, const struct ledger_chai
  *
  * Return: as ledger_reserve().
  */
-LEDGER_WALK int ledger_chain_reserve(struct ledger *books, const struct ledger_chain *chain, __u32 device,
-				   __u64 bytes, __u32 *ret_index)
+LEDGER_WALK int ledger_chain_reserve(struct ledger *books, const struct ledger_chain *chain,
+				     __u32 device, __u64 bytes, __u32 *ret_index)
 {
 	int r = ledger_chain_fits(books, chain, device, bytes, ret_index);
 
@@ -234,8 +235,8 @@ LEDGER_WALK int ledger_chain_reserve(struct ledger *books, const struct ledger_c
 }
 
 /** ledger_chain_charge() - charge @bytes to every tenant of a chain, whether they fit or not */
-LEDGER_WALK int ledger_chain_charge(struct ledger *books, const struct ledger_chain *chain, __u32 device,
-				  __u64 bytes)
+LEDGER_WALK int ledger_chain_charge(struct ledger *books, const struct ledger_chain *chain,
+				    __u32 device, __u64 bytes)
 {
 	for (__u32 i = 0; i < LEDGER_DEPTH; i++) {
 		if (i >= chain->n)
@@ -247,13 +248,15 @@ LEDGER_WALK int ledger_chain_charge(struct ledger *books, const struct ledger_ch
 
 /** ledger_chain_uncharge() - take @bytes off every tenant of a chain */
 static inline __attribute__((always_inline)) int
-ledger_chain_uncharge(struct ledger *books, const struct ledger_chain *chain, __u32 device, __u64 bytes)
+ledger_chain_uncharge(struct ledger *books, const struct ledger_chain *chain, __u32 device,
+		      __u64 bytes)
 {
 	return ledger_chain_undo(books, chain, chain->n, device, bytes);
 }
 
 /** ledger_chain_left() - bytes that the tightest tenant of a chain still has */
-LEDGER_WALK __u64 ledger_chain_left(const struct ledger *books, const struct ledger_chain *chain, __u32 device)
+LEDGER_WALK __u64 ledger_chain_left(const struct ledger *books, const struct ledger_chain *chain,
+				    __u32 device)
 {
 	__u64 left = LEDGER_NO_LIMIT;
 

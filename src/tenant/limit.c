@@ -7,7 +7,7 @@
 #include <stdarg.h>
 
 const struct limit_info limit_infos[N_LIMITS] = {
-#define LIMIT(id, name, kind, scope, metavar, help) \
+#define LIMIT(id, name, kind, scope, metavar, help)                                                \
 	[LIMIT_##id] = { name, LIMIT_##kind, LIMIT_##scope, metavar, help },
 #include "tenant/limits.def"
 #undef LIMIT

@@ -177,8 +177,8 @@ static double kind_off(const struct share_kind *k)
 	return off * off;
 }
 
-static struct period period_of(struct share_kind *const *kinds, size_t n, const struct share_sample *sample,
-			       double queued_ns)
+static struct period period_of(struct share_kind *const *kinds, size_t n,
+			       const struct share_sample *sample, double queued_ns)
 {
 	double unseen = RESOLUTION * (double)(sample->end_ns - sample->begin_ns);
 	double edge = EDGE * (double)sample->busy_ns;
@@ -197,7 +197,8 @@ static struct period period_of(struct share_kind *const *kinds, size_t n, const 
 }
 
 /* What comes as a surprise shows that costs are doubtful, however well they were known. */
-static void doubts_raise(struct share_kind *const *kinds, size_t n, struct period *p, double missing)
+static void doubts_raise(struct share_kind *const *kinds, size_t n, struct period *p,
+			 double missing)
 {
 	double more = (missing * missing - p->other_off) / p->kinds_off;
 
@@ -255,7 +256,8 @@ double share_learn(struct share_learner *l, struct share_kind *const *kinds, siz
 	struct period p = period_of(kinds, n, &whole, queued_ns);
 	double missing = (double)whole.busy_ns - p.expected, after = 0;
 
-	*l = (struct share_learner){ whole.begin_ns, whole.busy_ns, l->n_periods + (p.expected > 0) };
+	*l = (struct share_learner){ whole.begin_ns, whole.busy_ns,
+				     l->n_periods + (p.expected > 0) };
 	if (p.kinds_off <= 0 || !is_enough(l, kinds, n, &whole, missing))
 		return 1;
 	*l = (struct share_learner){};

@@ -29,11 +29,12 @@
 
 #include <linux/types.h>
 
-#define SHARE_BURST_NS	60000000ULL
-#define SHARE_LEAD_NS	40000000ULL
-#define SHARE_ONE	65536U	/* `stretch` of the whole device */
-#define SHARE_LOOSE	2.0	/* rate of who may have the whole device, but not queue more than is bounded */
-#define SHARE_FIRST_NS	50000000ULL	/* what the first launch of a process is taken to cost */
+#define SHARE_BURST_NS 60000000ULL
+#define SHARE_LEAD_NS  40000000ULL
+#define SHARE_ONE      65536U /* `stretch` of the whole device */
+#define SHARE_LOOSE                                                                                \
+	2.0 /* rate of who may have the whole device, but not queue more than is bounded */
+#define SHARE_FIRST_NS 50000000ULL /* what the first launch of a process is taken to cost */
 
 #define SHARE_INLINE static inline __attribute__((always_inline, unused))
 
@@ -62,7 +63,8 @@ struct share {
 
 SHARE_INLINE int share_is_due(const struct share *s, __u64 now)
 {
-	return !*(volatile const __u32 *)&s->stretch || *(volatile const __u64 *)&s->due_ns <= now + SHARE_LEAD_NS;
+	return !*(volatile const __u32 *)&s->stretch ||
+	       *(volatile const __u64 *)&s->due_ns <= now + SHARE_LEAD_NS;
 }
 
 /** share_take() - charge a launch of @cost_ns */

@@ -10,21 +10,20 @@
 #include "base/base.h"
 #include "base/check.h"
 
-
 #define MS	    1000000ULL
-#define STEP_NS	    20000ULL	/* of the model's clock */
+#define STEP_NS	    20000ULL /* of the model's clock */
 #define TURN_NS	    (2 * MS)
 #define SAMPLE_NS   (500 * MS / 3)
-#define TICK_NS	    (25 * MS)	/* how often user space looks */
-#define RELEASE_NS  (5 * MS)	/* held threads are looked at so often */
+#define TICK_NS	    (25 * MS) /* how often user space looks */
+#define RELEASE_NS  (5 * MS)  /* held threads are looked at so often */
 #define END_NS	    (9000 * MS)
 #define WINDOW_STEP (100 * MS)
 #define WINDOWS	    128
-#define QUEUE	    1024	/* launches that the driver takes before it blocks */
+#define QUEUE	    1024 /* launches that the driver takes before it blocks */
 #define TENANTS	    4
 
 struct tenant {
-	double max;	/* compute.max */
+	double max; /* compute.max */
 	double weight;
 	uint64_t kernel_ns;
 	bool synchronous;
@@ -133,8 +132,8 @@ static void sample(struct model *m, uint64_t end)
 		double correction = share_meter_sample(&t->meter, &s);
 
 		correction += share_meter_scale(&t->meter,
-						share_learn(&t->learner, kinds, ARRAY_SIZE(kinds), &s,
-							    share_meter_in_flight(&t->meter)));
+						share_learn(&t->learner, kinds, ARRAY_SIZE(kinds),
+							    &s, share_meter_in_flight(&t->meter)));
 		share_correct(&t->share, end, correction);
 		t->busy_ns = 0;
 	}
@@ -153,9 +152,11 @@ static void run(struct model *m)
 		for (size_t i = 0; i < m->n; i++) {
 			launch(&m->tenants[i], now);
 			if (now % WINDOW_STEP == 0)
-				m->tenants[i].window_at[now / WINDOW_STEP] = m->tenants[i].served_ns;
+				m->tenants[i].window_at[now / WINDOW_STEP] =
+					m->tenants[i].served_ns;
 			if (now % TICK_NS == 0)
-				share_meter_mark(&m->tenants[i].meter, now, m->tenants[i].charged_ns);
+				share_meter_mark(&m->tenants[i].meter, now,
+						 m->tenants[i].charged_ns);
 		}
 		serve(m, now);
 		if (now % TICK_NS == 0 && now / SAMPLE_NS > n_samples)
@@ -171,7 +172,8 @@ static void shares(const struct tenant *t, double *ret_least, double *ret_most)
 	*ret_least = 1;
 	*ret_most = 0;
 	for (size_t i = 1000 * MS / WINDOW_STEP; i + width < END_NS / WINDOW_STEP; i++) {
-		double share = (double)(t->window_at[i + width] - t->window_at[i]) / (width * WINDOW_STEP);
+		double share =
+			(double)(t->window_at[i + width] - t->window_at[i]) / (width * WINDOW_STEP);
 
 		*ret_least = MIN(*ret_least, share);
 		*ret_most = MAX(*ret_most, share);
@@ -180,27 +182,38 @@ static void shares(const struct tenant *t, double *ret_least, double *ret_most)
 
 static void check_alone(double max, uint64_t kernel_ns, bool synchronous)
 {
-	struct model m = { .n = 1, .tenants = { { .max = max, .weight = 1, .kernel_ns = kernel_ns,
-						  .synchronous = synchronous } } };
+	struct model m = { .n = 1,
+			   .tenants = { { .max = max,
+					  .weight = 1,
+					  .kernel_ns = kernel_ns,
+					  .synchronous = synchronous } } };
 	double least, most;
 
 	run(&m);
 	shares(&m.tenants[0], &least, &most);
-	check(least > max - 0.03 && most < max + 0.03, "share: %g%% alone, %s kernels of %g ms: %.1f to %.1f",
-	      max * 100, synchronous ? "synchronous" : "asynchronous", kernel_ns / 1e6, least * 100, most * 100);
+	check(least > max - 0.03 && most < max + 0.03,
+	      "share: %g%% alone, %s kernels of %g ms: %.1f to %.1f", max * 100,
+	      synchronous ? "synchronous" : "asynchronous", kernel_ns / 1e6, least * 100,
+	      most * 100);
 }
 
 /* Short kernels alone, long ones among them after the first second, and so on: the long ones are new then. */
 static void check_mixed(bool synchronous)
 {
-	struct model m = { .n = 1, .tenants = { { .max = 0.3, .weight = 1, .kernel_ns = 5 * MS, .short_ns = 20000,
-						  .synchronous = synchronous } } };
+	struct model m = { .n = 1,
+			   .tenants = { { .max = 0.3,
+					  .weight = 1,
+					  .kernel_ns = 5 * MS,
+					  .short_ns = 20000,
+					  .synchronous = synchronous } } };
 	double least, most;
 
 	run(&m);
 	shares(&m.tenants[0], &least, &most);
-	check(least > 0.26 && most < 0.33, "share: 30%% alone, kernels of 5 ms and 20 us mixed%s: %.1f to %.1f, "
-	      "learned as %.2f ms and %.1f us", synchronous ? ", synchronous" : "", least * 100, most * 100,
+	check(least > 0.26 && most < 0.33,
+	      "share: 30%% alone, kernels of 5 ms and 20 us mixed%s: %.1f to %.1f, "
+	      "learned as %.2f ms and %.1f us",
+	      synchronous ? ", synchronous" : "", least * 100, most * 100,
 	      m.tenants[0].kinds[0].cost_ns / 1e6, m.tenants[0].kinds[1].cost_ns / 1e3);
 }
 
@@ -211,19 +224,24 @@ static void check_many(const char *name, struct model *m, const double *wanted, 
 		double least, most;
 
 		shares(&m->tenants[i], &least, &most);
-		check(least > wanted[i] - tolerance * wanted[i] && most < wanted[i] + tolerance * wanted[i],
-		      "share: %s: %zu has %.1f to %.1f, wanted %.1f", name, i, least * 100, most * 100,
-		      wanted[i] * 100);
+		check(least > wanted[i] - tolerance * wanted[i] &&
+			      most < wanted[i] + tolerance * wanted[i],
+		      "share: %s: %zu has %.1f to %.1f, wanted %.1f", name, i, least * 100,
+		      most * 100, wanted[i] * 100);
 	}
 }
 
 /* While the heaviest does nothing, the others have its time. */
 static void check_idle(void)
 {
-	struct model m = { .n = 3, .tenants = { { .max = 1, .weight = 1, .kernel_ns = 200000 },
-						{ .max = 1, .weight = 2, .kernel_ns = 200000 },
-						{ .max = 1, .weight = 4, .kernel_ns = 5 * MS,
-						  .idle_from_ns = 3000 * MS, .idle_to_ns = 6000 * MS } } };
+	struct model m = { .n = 3,
+			   .tenants = { { .max = 1, .weight = 1, .kernel_ns = 200000 },
+					{ .max = 1, .weight = 2, .kernel_ns = 200000 },
+					{ .max = 1,
+					  .weight = 4,
+					  .kernel_ns = 5 * MS,
+					  .idle_from_ns = 3000 * MS,
+					  .idle_to_ns = 6000 * MS } } };
 	const size_t from = 4000 * MS / WINDOW_STEP, to = 6000 * MS / WINDOW_STEP;
 	double share[2];
 
@@ -232,17 +250,20 @@ static void check_idle(void)
 		share[i] = (double)(m.tenants[i].window_at[to] - m.tenants[i].window_at[from]) /
 			   (2000 * MS);
 	check(share[0] > 0.29 && share[0] < 0.37 && share[1] > 0.62 && share[1] < 0.71,
-	      "share: with the heaviest idle the others have %.1f and %.1f", share[0] * 100, share[1] * 100);
+	      "share: with the heaviest idle the others have %.1f and %.1f", share[0] * 100,
+	      share[1] * 100);
 }
 
 int main(void)
 {
 	const uint64_t kernels[] = { 20000, 200000, 1 * MS, 5 * MS, 20 * MS, 99 * MS };
-	struct model both = { .n = 2, .tenants = { { .max = 0.3, .weight = 1, .kernel_ns = 200000 },
-						   { .max = 0.7, .weight = 1, .kernel_ns = 5 * MS } } };
-	struct model weights = { .n = 3, .tenants = { { .max = 1, .weight = 1, .kernel_ns = 200000 },
-						      { .max = 1, .weight = 2, .kernel_ns = 200000 },
-						      { .max = 1, .weight = 4, .kernel_ns = 5 * MS } } };
+	struct model both = { .n = 2,
+			      .tenants = { { .max = 0.3, .weight = 1, .kernel_ns = 200000 },
+					   { .max = 0.7, .weight = 1, .kernel_ns = 5 * MS } } };
+	struct model weights = { .n = 3,
+				 .tenants = { { .max = 1, .weight = 1, .kernel_ns = 200000 },
+					      { .max = 1, .weight = 2, .kernel_ns = 200000 },
+					      { .max = 1, .weight = 4, .kernel_ns = 5 * MS } } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++) {
 		check_alone(0.3, kernels[i], /* synchronous= */ false);

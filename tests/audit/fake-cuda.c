@@ -20,9 +20,13 @@ static const struct row rows[ROW_COUNT] = {
 static int handle_argument(const struct row *row)
 {
 	switch (row->action) {
-	case ROW_PHYSICAL_RETAIN: case ROW_POOL_CREATE: case ROW_POOL_DEFAULT:
+	case ROW_PHYSICAL_RETAIN:
+	case ROW_POOL_CREATE:
+	case ROW_POOL_DEFAULT:
 		return row->a;
-	case ROW_GRAPH_CLONE: case ROW_CAPTURE_END: case ROW_NVML_HANDLE:
+	case ROW_GRAPH_CLONE:
+	case ROW_CAPTURE_END:
+	case ROW_NVML_HANDLE:
 		return row->b;
 	default:
 		return row->action <= ROW_GRAPH_INSTANTIATE ? row->b : -1;
@@ -51,8 +55,10 @@ long fake_call(unsigned number, unsigned long *arguments)
 		for (int i = 0; i < 16; i++)
 			((unsigned char *)arguments[row->a])[i] = fake.uuid[i];
 	if (at >= 0 && arguments[at])
-		*(unsigned long *)arguments[at] = fake.handle ? fake.handle :
-			__atomic_fetch_add(&fake.next_handle, 0x1000, __ATOMIC_RELAXED);
+		*(unsigned long *)arguments[at] =
+			fake.handle
+				? fake.handle
+				: __atomic_fetch_add(&fake.next_handle, 0x1000, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -66,8 +72,8 @@ long fake_call(unsigned number, unsigned long *arguments)
 
 /* Six arguments go to an array on the stack; beyond it the stack is as at a call. */
 #define FAKE_EXPORT(name, number)                                                                  \
-	__asm__(".globl " #name "\n .type " #name ", @function\n .p2align 4\n" #name ":\n" FAKE_ENTRY \
-		"sub $48, %rsp\n"                                                                  \
+	__asm__(".globl " #name "\n .type " #name ", @function\n .p2align 4\n" #name               \
+		":\n" FAKE_ENTRY "sub $48, %rsp\n"                                                 \
 		"mov %rdi, 0(%rsp)\n mov %rsi, 8(%rsp)\n mov %rdx, 16(%rsp)\n"                     \
 		"mov %rcx, 24(%rsp)\n mov %r8, 32(%rsp)\n mov %r9, 40(%rsp)\n"                     \
 		"mov $" #number ", %edi\n mov %rsp, %rsi\n call fake_call@PLT\n"                   \

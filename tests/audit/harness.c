@@ -88,8 +88,9 @@ void bench_open(struct bench *b, enum engine_rung rung, uint64_t total_bytes)
 	if (r == -EPERM || r == -EOPNOTSUPP) {
 		umount2(b->state_dir, MNT_DETACH);
 		rmdir(b->state_dir);
-		skip(rung == ENGINE_RUNG_REGISTERS ? "the rung `registers` on this kernel" :
-						      "BPF programs on this machine", -r);
+		skip(rung == ENGINE_RUNG_REGISTERS ? "the rung `registers` on this kernel"
+						   : "BPF programs on this machine",
+		     -r);
 	}
 	bench_pid = getpid();
 	current = b;
@@ -113,7 +114,8 @@ void bench_leave(struct bench *b)
 
 void bench_return_slowly(struct bench *b, uint32_t linger_rounds)
 {
-	struct engine_options options = { .state_dir = b->state_dir, .linger_rounds = linger_rounds,
+	struct engine_options options = { .state_dir = b->state_dir,
+					  .linger_rounds = linger_rounds,
 					  .failure_wait_ns = b->engine_wait_ns };
 	int r;
 
@@ -196,9 +198,9 @@ void *fake_fn(const char *name)
 __asm__(".globl call_checked\n .type call_checked, @function\n"
 	"call_checked:\n"
 	"push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n"
-	"push %rdx\n push %rdx\n"		/* where damage is counted; twice for the alignment */
+	"push %rdx\n push %rdx\n" /* where damage is counted; twice for the alignment */
 	"mov %rdi, %rax\n mov %rsi, %r10\n"
-	"movabs $0x5a5a1234cafe5678, %rbx\n push %rbx\n"	/* canary */
+	"movabs $0x5a5a1234cafe5678, %rbx\n push %rbx\n" /* canary */
 	"mov %rsp, %r15\n"
 	"mov 0(%r10), %rdi\n mov 8(%r10), %rsi\n mov 16(%r10), %rdx\n"
 	"mov 24(%r10), %rcx\n mov 32(%r10), %r8\n mov 40(%r10), %r9\n"

@@ -23,9 +23,9 @@
 #include "audit/rows.h"
 #include "fake-cuda.h"
 
-#define SKIP	   77
-#define MIB	   (1ULL << 20)
-#define MILLISECOND 1000000ULL
+#define SKIP	      77
+#define MIB	      (1ULL << 20)
+#define MILLISECOND   1000000ULL
 #define OUT_OF_MEMORY 2
 
 /**
@@ -38,8 +38,9 @@ struct bench {
 	uint32_t tenant;
 	uint64_t engine_wait_ns;
 	uint64_t n_events[AUDIT_EVENT_KINDS];
-	uint8_t order[LEDGER_DEVICES];	/* the devices that numbers stand for, as the devices tell; else AUDIT_NO_DEVICE */
-	uint8_t hints[LEDGER_DEVICES];	/* as processes say themselves */
+	uint8_t order
+		[LEDGER_DEVICES]; /* the devices that numbers stand for, as the devices tell; else AUDIT_NO_DEVICE */
+	uint8_t hints[LEDGER_DEVICES]; /* as processes say themselves */
 };
 
 /* Fails the test with a reason, after taking every probe off again. */

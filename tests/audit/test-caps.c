@@ -11,7 +11,7 @@
 #define FLOOD_REFUSALS 3000
 #define FLOOD_RECORDS  2000
 
-static uint32_t quiet;			/* the other tenant */
+static uint32_t quiet; /* the other tenant */
 static uint64_t quiet_events[AUDIT_EVENT_KINDS];
 static volatile int *flooding;
 
@@ -87,7 +87,8 @@ int main(int argc, char **argv)
 	flooder = tenant_fork(&b, flood, NULL);
 	for (int i = 0; i < 10000 && *flooding < 100; i++)
 		bench_pump(&b, 1);
-	CHECK(*flooding >= 100, "%d, exit %d %x", *flooding, waitpid(flooder, &status, WNOHANG), status);
+	CHECK(*flooding >= 100, "%d, exit %d %x", *flooding, waitpid(flooder, &status, WNOHANG),
+	      status);
 
 	CHECK(engine_tenant_new(b.engine, "quiet", &b.tenant) == 0);
 	quiet = b.tenant;
@@ -111,8 +112,10 @@ int main(int argc, char **argv)
 	CHECK(engine_reap(b.engine) == 0);
 	CHECK(engine_tenant(b.engine, loud, &loud_state) == 0);
 	CHECK(loud_state.n_slots == 0 && loud_state.n_objects == 0 && loud_state.n_processes == 0,
-	      "%u slots, %u records, %u processes", loud_state.n_slots, loud_state.n_objects, loud_state.n_processes);
-	printf("ok 'caps: nothing is left of a tenant that was killed with %d threads held'\n", FLOOD_THREADS);
+	      "%u slots, %u records, %u processes", loud_state.n_slots, loud_state.n_objects,
+	      loud_state.n_processes);
+	printf("ok 'caps: nothing is left of a tenant that was killed with %d threads held'\n",
+	       FLOOD_THREADS);
 	bench_close(&b);
 	return 0;
 }

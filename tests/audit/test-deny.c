@@ -52,9 +52,11 @@ int main(int argc, char **argv)
 	CHECK(result_of(&b, AUDIT_FAILURE_KILL) == 128 + SIGKILL);
 	CHECK(b.n_events[AUDIT_EVENT_FAILED_KILL] == 1);
 	CHECK(result_of(&b, AUDIT_FAILURE_DENY) == (answers ? 0 : 128 + SIGKILL));
-	CHECK(b.n_events[answers ? AUDIT_EVENT_FAILED_DENY : AUDIT_EVENT_FAILED_KILL] == (answers ? 1 : 2));
+	CHECK(b.n_events[answers ? AUDIT_EVENT_FAILED_DENY : AUDIT_EVENT_FAILED_KILL] ==
+	      (answers ? 1 : 2));
 	CHECK(bench_current(&b) == 0);
-	printf("ok 'deny: a call that nobody can hold is %s'\n", answers ? "answered" : "its process' end here");
+	printf("ok 'deny: a call that nobody can hold is %s'\n",
+	       answers ? "answered" : "its process' end here");
 	bench_close(&b);
 	return 0;
 }

@@ -81,8 +81,8 @@ static void case_kills(struct bench *b, uint64_t wait_ns, const char *how)
 		worst = took > worst ? took : worst;
 	}
 	CHECK(records_go(b), "records of the dead are left");
-	printf("ok 'exits: %d tenants killed at random instants, %s: books empty within %lu us'\n", KILLS, how,
-	       worst / 1000);
+	printf("ok 'exits: %d tenants killed at random instants, %s: books empty within %lu us'\n",
+	       KILLS, how, worst / 1000);
 }
 
 static int run_exec(void *userdata)
@@ -101,7 +101,8 @@ static void case_exec(struct bench *b)
 
 	for (int i = 0; i < 100 && bench_current(b) == 0; i++)
 		usleep(1000);
-	CHECK(empty_after(b) < LIMIT_NS * 5, "the process lives on with other code and has nothing");
+	CHECK(empty_after(b) < LIMIT_NS * 5,
+	      "the process lives on with other code and has nothing");
 	CHECK(kill(pid, 0) == 0);
 	kill(pid, SIGKILL);
 	tenant_wait(b, pid);
@@ -127,7 +128,9 @@ static int threads_end(void *userdata)
 	}
 	/* What the threads allocated is the process'. */
 	return CUDA("cuMemAlloc_v2", &address, 57 * MIB) == OUT_OF_MEMORY &&
-	       CUDA("cuMemAlloc_v2", &address, 56 * MIB) == 0 ? 0 : 1;
+			       CUDA("cuMemAlloc_v2", &address, 56 * MIB) == 0
+		       ? 0
+		       : 1;
 }
 
 int main(int argc, char **argv)

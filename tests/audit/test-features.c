@@ -13,7 +13,8 @@ int main(void)
 	}
 	for (int i = 0; i < n; i++) {
 		CHECK(features[i].works != (features[i].reason[0] != '\0'));
-		printf("ok 'feature %s: %s'\n", features[i].name, features[i].works ? "works" : features[i].reason);
+		printf("ok 'feature %s: %s'\n", features[i].name,
+		       features[i].works ? "works" : features[i].reason);
 	}
 	return 0;
 }

@@ -12,8 +12,8 @@
 
 /* What a tenant tells the test. */
 struct told {
-	volatile unsigned long asked;		/* bytes it asks for now */
-	volatile unsigned long handled;		/* signals that its handler took */
+	volatile unsigned long asked;	/* bytes it asks for now */
+	volatile unsigned long handled; /* signals that its handler took */
 	volatile long code;
 	volatile int done;
 };
@@ -106,7 +106,8 @@ static unsigned long cpu_ticks(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	f = fopen(path, "re");
-	CHECK(f && fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &kernel) == 2);
+	CHECK(f && fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+			  &kernel) == 2);
 	fclose(f);
 	return user + kernel;
 }
@@ -123,7 +124,8 @@ static void case_order(struct bench *b)
 	CHECK(b->n_events[AUDIT_EVENT_INSUFFICIENT] == 1);
 	before = cpu_ticks(large);
 	bench_pump(b, 200);
-	CHECK(cpu_ticks(large) <= before + 1, "waiting costs CPU: %lu ticks", cpu_ticks(large) - before);
+	CHECK(cpu_ticks(large) <= before + 1, "waiting costs CPU: %lu ticks",
+	      cpu_ticks(large) - before);
 	small = start(b, &told[2], 300 * MIB);
 	CHECK(wait_until_held(b, 2), "a small ask went before a large one that waits");
 	CHECK(finish(b, &told[0], first) == 0);
@@ -178,7 +180,8 @@ static void case_handler_and_stop(struct bench *b)
 	took = clock_ns() - begin;
 	CHECK(told[0].handled == 1 && !told[0].done && took < 500 * MILLISECOND);
 	CHECK(wait_until_held(b, 1), "the call goes on waiting after the handler");
-	printf("ok 'holds: a handler runs during a hold (%lu us), and the call waits on'\n", took / 1000);
+	printf("ok 'holds: a handler runs during a hold (%lu us), and the call waits on'\n",
+	       took / 1000);
 
 	kill(held, SIGSTOP);
 	for (begin = clock_ns(); state_of(held) != 'T' && clock_ns() - begin < 5000 * MILLISECOND;)
@@ -190,7 +193,8 @@ static void case_handler_and_stop(struct bench *b)
 	CHECK(finish(b, &told[1], owner) == 0);
 	CHECK(wait_until(b, &told[0].done) && told[0].code == 0);
 	CHECK(finish(b, &told[0], held) == 0);
-	printf("ok 'holds: SIGSTOP stops a held process (%lu us), SIGCONT brings it back'\n", took / 1000);
+	printf("ok 'holds: SIGSTOP stops a held process (%lu us), SIGCONT brings it back'\n",
+	       took / 1000);
 }
 
 static void case_refuse(struct bench *b)

@@ -28,8 +28,8 @@ struct shared {
 	volatile uint64_t begin_ns;
 	volatile uint64_t end_ns;
 	volatile unsigned long launches;
-	volatile int unprobed;	/* processes that could have launched before they were probed */
-	volatile int probed;	/* what a process says that looks at itself all the time */
+	volatile int unprobed; /* processes that could have launched before they were probed */
+	volatile int probed;   /* what a process says that looks at itself all the time */
 	volatile int go;
 	volatile int stop;
 };
@@ -164,11 +164,14 @@ static void begin(void)
 static void check_bound(const char *name, unsigned n_threads)
 {
 	double seconds = (shared->end_ns - shared->begin_ns) / 1e9;
-	double most = SHARE * (seconds + (SHARE_BURST_NS + SHARE_LEAD_NS) / 1e9) / (SHARE_FIRST_NS / 1e9) + n_threads;
+	double most = SHARE * (seconds + (SHARE_BURST_NS + SHARE_LEAD_NS) / 1e9) /
+			      (SHARE_FIRST_NS / 1e9) +
+		      n_threads;
 
 	printf("%s: %lu launches in %.1f s\n", name, shared->launches, seconds);
 	CHECK(shared->launches >= 1 && shared->launches <= most, "%s: at most %.1f", name, most);
-	CHECK(!shared->unprobed, "%s: %d processes could have launched unseen", name, shared->unprobed);
+	CHECK(!shared->unprobed, "%s: %d processes could have launched unseen", name,
+	      shared->unprobed);
 }
 
 static void test_case(const char *name, int (*fn)(void *), unsigned n_processes, unsigned n_threads)
@@ -202,7 +205,8 @@ static void test_nested(void)
 	b.tenant = tenant;
 	CHECK(wait_for(pids[0]) == 0 && wait_for(pids[1]) == 0);
 	check_bound("two tenants of one user", 2);
-	CHECK(engine_tenant_remove(b.engine, user) == 0 && engine_tenant_remove(b.engine, inner) == 0);
+	CHECK(engine_tenant_remove(b.engine, user) == 0 &&
+	      engine_tenant_remove(b.engine, inner) == 0);
 	limit(tenant, 0, SHARE * 1000);
 }
 

@@ -87,7 +87,8 @@ int main(int argc, char **argv)
 	*stop = 2;
 	CHECK(tenant_wait(&b, pid) == 0);
 	CHECK(charged(&b, tenants[1]) == 0 && charged(&b, 0) == 0);
-	printf("ok 'moves: %d times to another tenant while %d threads allocate'\n", MOVES, THREADS);
+	printf("ok 'moves: %d times to another tenant while %d threads allocate'\n", MOVES,
+	       THREADS);
 	bench_close(&b);
 	return 0;
 }

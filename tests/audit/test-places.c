@@ -23,8 +23,8 @@ static uint64_t current_on(unsigned device)
 }
 
 #define EXPECT(first, second)                                                                      \
-	CHECK(current_on(0) == (first) && current_on(1) == (second), "%lu and %lu bytes are charged",  \
-	      current_on(0), current_on(1))
+	CHECK(current_on(0) == (first) && current_on(1) == (second),                               \
+	      "%lu and %lu bytes are charged", current_on(0), current_on(1))
 
 static long context_on(unsigned long ordinal)
 {
@@ -134,14 +134,26 @@ static const struct {
 	int code;
 } cases[] = {
 	{ "in the driver's order", in_order, { 0, 1 }, NONE, { LIMIT, LIMIT } },
-	{ "in the other order, reserved on both meanwhile", on_the_other, { 1, 0 }, NONE, { LIMIT, LIMIT } },
+	{ "in the other order, reserved on both meanwhile",
+	  on_the_other,
+	  { 1, 0 },
+	  NONE,
+	  { LIMIT, LIMIT } },
 	{ "two numbers at once", two_at_once, { 1, 0 }, NONE, { LIMIT, LIMIT } },
 	{ "a context that the driver refuses", driver_refuses, { 1, 0 }, NONE, { LIMIT, LIMIT } },
-	{ "it may use one device, and says that it does", on_the_one_it_may, { 1, 0 }, 1, { 0, LIMIT } },
+	{ "it may use one device, and says that it does",
+	  on_the_one_it_may,
+	  { 1, 0 },
+	  1,
+	  { 0, LIMIT } },
 	{ "it may use one device, and says another", refused, { 1, 0 }, 0, { 0, LIMIT } },
 	{ "it may use one device, and says nothing", refused, { 1, 0 }, NONE, { 0, LIMIT } },
 	{ "what it says is not true", on_the_one_it_may, { 0, 1 }, 1, { 0, LIMIT }, 128 + SIGKILL },
-	{ "a second context does not fit", second_does_not_fit, { 1, 0 }, NONE, { 80 * MIB, 80 * MIB } },
+	{ "a second context does not fit",
+	  second_does_not_fit,
+	  { 1, 0 },
+	  NONE,
+	  { 80 * MIB, 80 * MIB } },
 	{ "the devices do not tell", nobody_tells, { NONE, NONE }, NONE, { LIMIT, LIMIT } },
 };
 
@@ -176,7 +188,8 @@ int main(int argc, char **argv)
 		CHECK(current_on(0) == 0 && current_on(1) == 0, "trap 13 %s", cases[i].name);
 		printf("ok 'trap 13 %s'\n", cases[i].name);
 	}
-	CHECK(b.n_events[AUDIT_EVENT_ELSEWHERE] == 1 && b.n_events[AUDIT_EVENT_DEVICE_UNKNOWN] == 1);
+	CHECK(b.n_events[AUDIT_EVENT_ELSEWHERE] == 1 &&
+	      b.n_events[AUDIT_EVENT_DEVICE_UNKNOWN] == 1);
 	bench_close(&b);
 	return 0;
 }

@@ -21,7 +21,7 @@
 
 #define THREADS_MAX  16
 #define REFUSALS_MAX 10000
-#define ALLOWED_MAX  1000	/* whose time is kept */
+#define ALLOWED_MAX  1000 /* whose time is kept */
 #define ALARM_US     200
 
 /* Refusals are those of all deniers together. A storm: signals, the attacker, the foreign probe. */
@@ -39,12 +39,12 @@ static const struct load {
 };
 
 struct counts {
-	unsigned long lost;	/* refused calls that returned something else */
-	unsigned long wrong;	/* allowed calls that were refused */
+	unsigned long lost;  /* refused calls that returned something else */
+	unsigned long wrong; /* allowed calls that were refused */
 	unsigned long damaged;
 	unsigned long allowed;
 	unsigned long refused;
-	unsigned long ran;	/* real executions */
+	unsigned long ran; /* real executions */
 	unsigned long alarms;
 	uint64_t refused_ns[REFUSALS_MAX];
 	uint64_t allowed_ns[ALLOWED_MAX];
@@ -63,7 +63,8 @@ static void on_alarm(int signal)
 static void *deny(void *arg)
 {
 	for (int i = 0; i < load->refusals / load->deniers; i++) {
-		unsigned long address = 0xabcd, arguments[6] = { (unsigned long)&address, 900 * MIB };
+		unsigned long address = 0xabcd,
+			      arguments[6] = { (unsigned long)&address, 900 * MIB };
 		uint64_t begin = clock_ns();
 		long code = call_checked(allocate, arguments, &counts->damaged);
 		unsigned long n = __atomic_fetch_add(&counts->refused, 1, __ATOMIC_RELAXED);
@@ -126,7 +127,8 @@ static int tenant(void *userdata)
 	if (load->is_storm)
 		storm_begin(&timer);
 	for (int i = 0; i < n_threads; i++)
-		assert(pthread_create(&threads[i], NULL, i < load->deniers ? deny : allow, NULL) == 0);
+		assert(pthread_create(&threads[i], NULL, i < load->deniers ? deny : allow, NULL) ==
+		       0);
 	for (int i = 0; i < n_threads; i++)
 		pthread_join(threads[i], NULL);
 	if (load->is_storm)
@@ -167,7 +169,8 @@ static int foreign_probe(const char *path)
 	attr.probe_offset = (char *)fake_fn("cuMemAlloc_v2") - (char *)info.dli_fbase;
 	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 	CHECK(program >= 0 && fd >= 0, "%s", strerror(errno));
-	CHECK(ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) == 0 && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+	CHECK(ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) == 0 &&
+	      ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
 	close(program);
 	return fd;
 }
@@ -191,8 +194,8 @@ static void print_times(const char *what, uint64_t *ns, size_t n)
 	if (n == 0)
 		return;
 	qsort(ns, n, sizeof(*ns), by_value);
-	printf("%s: us least %.1f, median %.1f, p99 %.1f, most %.1f\n", what, ns[0] / 1e3, ns[n / 2] / 1e3,
-	       ns[n * 99 / 100] / 1e3, ns[n - 1] / 1e3);
+	printf("%s: us least %.1f, median %.1f, p99 %.1f, most %.1f\n", what, ns[0] / 1e3,
+	       ns[n / 2] / 1e3, ns[n * 99 / 100] / 1e3, ns[n - 1] / 1e3);
 }
 
 static void check_counts(struct bench *b)
@@ -202,7 +205,8 @@ static void check_counts(struct bench *b)
 	CHECK(counts->lost == 0, "%lu", counts->lost);
 	CHECK(counts->wrong == 0, "%lu", counts->wrong);
 	CHECK(counts->damaged == 0, "%lu", counts->damaged);
-	CHECK(counts->ran == counts->allowed, "%lu ran, %lu were allowed", counts->ran, counts->allowed);
+	CHECK(counts->ran == counts->allowed, "%lu ran, %lu were allowed", counts->ran,
+	      counts->allowed);
 	CHECK(b->n_events[AUDIT_EVENT_RAN] == 0 && bench_current(b) == 0);
 }
 
@@ -236,10 +240,11 @@ int main(int argc, char **argv)
 	CHECK(code == 0, "the tenant says %d", code);
 	check_counts(&b);
 	printf("ok 'refusals (%s): %lu refused by %d threads, %lu allowed beside, %lu signals; none lost, wrong, damaged'\n",
-	       engine_rung_name(engine_rung_now(b.engine)), counts->refused, load->deniers, counts->allowed,
-	       counts->alarms);
+	       engine_rung_name(engine_rung_now(b.engine)), counts->refused, load->deniers,
+	       counts->allowed, counts->alarms);
 	print_times("refused", counts->refused_ns, load->refusals);
-	print_times("allowed", counts->allowed_ns, counts->allowed < ALLOWED_MAX ? counts->allowed : ALLOWED_MAX);
+	print_times("allowed", counts->allowed_ns,
+		    counts->allowed < ALLOWED_MAX ? counts->allowed : ALLOWED_MAX);
 	bench_close(&b);
 	return 0;
 }

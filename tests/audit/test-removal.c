@@ -11,7 +11,7 @@
 #define HELD	 8
 #define ANSWERED 2
 
-static volatile int *progress;	/* threads whose call has ended */
+static volatile int *progress; /* threads whose call has ended */
 
 static void *ask(void *arg)
 {
@@ -78,7 +78,8 @@ static void round_of(const char *library)
 	bench_close(&b);
 	waitpid(pid, &code, 0);
 	if (code) {
-		fprintf(stderr, "the tenant ended with status %x, %d calls had ended\n", code, *progress);
+		fprintf(stderr, "the tenant ended with status %x, %d calls had ended\n", code,
+			*progress);
 		exit(1);
 	}
 }
@@ -88,7 +89,7 @@ int main(int argc, char **argv)
 	progress = shared_memory(sizeof(*progress));
 	for (int i = 0; i < ROUNDS; i++)
 		round_of(argv[1]);
-	printf("ok 'removal: %d times with %d threads held and %d being answered: all went on'\n", ROUNDS, HELD,
-	       ANSWERED);
+	printf("ok 'removal: %d times with %d threads held and %d being answered: all went on'\n",
+	       ROUNDS, HELD, ANSWERED);
 	return 0;
 }

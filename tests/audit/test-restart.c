@@ -12,16 +12,16 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define HELD	16
-#define LOADS	2
-#define WAIT_NS (600000 * MILLISECOND)
+#define HELD	 16
+#define LOADS	 2
+#define WAIT_NS	 (600000 * MILLISECOND)
 #define RESTARTS 4
 #define EARLY_US 100000
 
 struct shared {
 	char state_dir[64];
-	volatile int ready;		/* generation of the engine that is open now */
-	volatile int command;		/* 1: raise the limit, 2: end */
+	volatile int ready;   /* generation of the engine that is open now */
+	volatile int command; /* 1: raise the limit, 2: end */
 	volatile int held;
 	uint64_t current;
 	volatile int answered;
@@ -49,13 +49,15 @@ static uint64_t current_bytes(struct engine *engine, uint32_t tenant)
 static void on_event(const struct audit_event *event, const char *text, void *userdata)
 {
 	if (event->kind == AUDIT_EVENT_FAILED_KILL || event->kind == AUDIT_EVENT_RAN)
-		fprintf(stderr, "event %u for thread %u of %u\n", event->kind, event->tid, event->tgid);
+		fprintf(stderr, "event %u for thread %u of %u\n", event->kind, event->tid,
+			event->tgid);
 }
 
 /* The life of one daemon. It is killed, not asked. */
 static int daemon_main(int generation)
 {
-	struct engine_options options = { .state_dir = shared->state_dir, .failure_wait_ns = 10000 * MILLISECOND };
+	struct engine_options options = { .state_dir = shared->state_dir,
+					  .failure_wait_ns = 10000 * MILLISECOND };
 	struct engine_limits more = { .max_bytes = 4096 * MIB };
 	struct engine *engine;
 	uint32_t tenant;
@@ -151,8 +153,8 @@ static void restart(int generation)
 	pid_t daemon = daemon_start(generation);
 
 	if (generation % 2)
-		CHECK(wait_for_held(HELD), "generation %d: %d are held, %d came free, %d answered", generation,
-		      shared->held, shared->answered, shared->refused);
+		CHECK(wait_for_held(HELD), "generation %d: %d are held, %d came free, %d answered",
+		      generation, shared->held, shared->answered, shared->refused);
 	else
 		usleep(random() % EARLY_US);
 	CHECK(shared->answered == 0);
@@ -160,7 +162,8 @@ static void restart(int generation)
 	waitpid(daemon, NULL, 0);
 	usleep(random() % (2 * EARLY_US));
 	CHECK(shared->answered == 0 && shared->refused == 0 && shared->ran_over == 0,
-	      "generation %d: %d came free, %d answered", generation, shared->answered, shared->refused);
+	      "generation %d: %d came free, %d answered", generation, shared->answered,
+	      shared->refused);
 }
 
 static void end_well(pid_t pid)

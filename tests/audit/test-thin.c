@@ -21,7 +21,8 @@ static int tenant(void *userdata)
 
 int main(int argc, char **argv)
 {
-	enum engine_rung rung = strcmp(argv[2], "registers") ? ENGINE_RUNG_SUPERVISED : ENGINE_RUNG_REGISTERS;
+	enum engine_rung rung =
+		strcmp(argv[2], "registers") ? ENGINE_RUNG_SUPERVISED : ENGINE_RUNG_REGISTERS;
 	struct bench b;
 	struct ledger ledger;
 	int code;

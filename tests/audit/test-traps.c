@@ -122,7 +122,7 @@ static struct {
 	pid_t pid;
 	uint64_t device_bytes;
 	uint64_t n_changes;
-} *settling;
+} * settling;
 
 static int settle_if_unchanged(uint64_t device_bytes, uint64_t n_changes)
 {
@@ -147,7 +147,8 @@ static void settle_for_case(void)
 {
 	if (!settling->wanted)
 		return;
-	settling->result = engine_settle(b.engine, settling->pid, 0, settling->device_bytes, settling->n_changes);
+	settling->result = engine_settle(b.engine, settling->pid, 0, settling->device_bytes,
+					 settling->n_changes);
 	settling->wanted = 0;
 }
 
@@ -387,8 +388,14 @@ static void calls_inside_calls(void)
 /* Sizes that are not simply an argument. */
 static void sizes(void)
 {
-	struct { unsigned long width, height; unsigned format, channels; } flat = { 1024, 512, 0x20, 4 };
-	struct { unsigned long width, height, depth; unsigned format, channels, flags; } deep = { 64, 64, 64, 0x10, 1 };
+	struct {
+		unsigned long width, height;
+		unsigned format, channels;
+	} flat = { 1024, 512, 0x20, 4 };
+	struct {
+		unsigned long width, height, depth;
+		unsigned format, channels, flags;
+	} deep = { 64, 64, 64, 0x10, 1 };
 	unsigned old[4] = { 100, 50, /* format */ 0x08, /* channels */ 2 };
 	unsigned long address, pitch;
 
@@ -446,7 +453,8 @@ static const struct {
 	{ "13 devices go by UUID", device_by_uuid, 2 },
 	{ "14 an instance of a partitioned device is a device", device_by_uuid, 2 },
 	{ "18 copies for 32 bits are refused", narrow_copies, 1 },
-	{ "19 other interfaces than CUDA's: the device's own number", what_only_the_device_knows, 1 },
+	{ "19 other interfaces than CUDA's: the device's own number", what_only_the_device_knows,
+	  1 },
 	{ "22 sizes are rounded: the device's own number", what_only_the_device_knows, 1 },
 	{ "20 frees that fail", frees_that_fail, 1 },
 	{ "21 calls inside calls, and jumps out of them", calls_inside_calls, 1 },
@@ -502,8 +510,8 @@ int main(int argc, char **argv)
 				continue;
 			code = case_wait(tenant_fork(&b, run_case, &i));
 			if (code || current_on(0) || current_on(1)) {
-				printf("FAILED 'trap %s': code %d, %lu bytes left\n", cases[i].name, code,
-				       current_on(0) + current_on(1));
+				printf("FAILED 'trap %s': code %d, %lu bytes left\n", cases[i].name,
+				       code, current_on(0) + current_on(1));
 				failed++;
 			} else {
 				printf("ok 'trap %s'\n", cases[i].name);

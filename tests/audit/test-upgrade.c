@@ -9,14 +9,14 @@
 #include <sys/wait.h>
 
 #define UPGRADES 5
-#define LINGER	 200000	/* rounds, most of a millisecond: longer than anything else in a hit */
+#define LINGER	 200000 /* rounds, most of a millisecond: longer than anything else in a hit */
 #define THREADS	 3
 #define PIECE	 4096
 
 static struct {
 	volatile int stop, stopped;
 	unsigned long allocated, freed;
-} *shared;
+} * shared;
 
 /* Every second one is freed again, so that returns of both are seen. */
 static void *allocate(void *arg)
@@ -69,8 +69,8 @@ int main(int argc, char **argv)
 		bench_pump(&b, 1);
 	expected = (shared->allocated - shared->freed) * PIECE;
 	missed = labs((long)(bench_current(&b) - expected)) / PIECE;
-	CHECK(missed <= UPGRADES * THREADS, "%lu bytes are charged of %lu, after %lu calls", bench_current(&b),
-	      expected, shared->allocated + shared->freed);
+	CHECK(missed <= UPGRADES * THREADS, "%lu bytes are charged of %lu, after %lu calls",
+	      bench_current(&b), expected, shared->allocated + shared->freed);
 	printf("ok 'upgrade: %d times, %lu calls, %lu at the switch missed'\n", UPGRADES,
 	       shared->allocated + shared->freed, missed);
 	shared->stop = 2;

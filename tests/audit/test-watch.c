@@ -15,7 +15,8 @@ static const char *copy_path;
 
 static void copy_file(const char *from, const char *to)
 {
-	int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	int in = open(from, O_RDONLY | O_CLOEXEC),
+	    out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
 	struct stat st;
 
 	CHECK(in >= 0 && out >= 0 && fstat(in, &st) == 0);
@@ -37,7 +38,8 @@ static int use_copy(void *userdata)
 		usleep(1000);
 	if (call_checked(fn, arguments, &damage) & 0xffffffff)
 		return 4;
-	return (call_checked(fn, arguments, &damage) & 0xffffffff) == OUT_OF_MEMORY && !damage ? 0 : 5;
+	return (call_checked(fn, arguments, &damage) & 0xffffffff) == OUT_OF_MEMORY && !damage ? 0
+											       : 5;
 }
 
 static int is_copy(const struct engine_library *library, void *userdata)

@@ -83,7 +83,8 @@ static void two_contexts(const char *ptx_path)
 	struct adder a = adder_of_new_context(ptx_path), b = adder_of_new_context(ptx_path);
 	int *sum;
 
-	CHECK(cuMemHostAlloc((void **)&sum, sizeof(*sum), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+	CHECK(cuMemHostAlloc((void **)&sum, sizeof(*sum),
+			     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
 	*sum = 0;
 	both_add(&a, &b, (CUdeviceptr)(size_t)sum);
 	EXPECT(*sum == 2 * ROUNDS * N);

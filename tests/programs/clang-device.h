@@ -11,10 +11,16 @@
 #define SPECIAL(name, reg)                                                                         \
 	struct name##_type {                                                                       \
 		struct {                                                                           \
-			__device__ operator int() const { return __nvvm_read_ptx_sreg_##reg##_x(); } \
+			__device__ operator int() const                                            \
+			{                                                                          \
+				return __nvvm_read_ptx_sreg_##reg##_x();                           \
+			}                                                                          \
 		} x;                                                                               \
 		struct {                                                                           \
-			__device__ operator int() const { return __nvvm_read_ptx_sreg_##reg##_y(); } \
+			__device__ operator int() const                                            \
+			{                                                                          \
+				return __nvvm_read_ptx_sreg_##reg##_y();                           \
+			}                                                                          \
 		} y;                                                                               \
 	}
 
@@ -26,7 +32,7 @@ SPECIAL(grid_dim, nctaid);
 #define threadIdx (thread_idx_type())
 #define blockIdx  (block_idx_type())
 #define blockDim  (block_dim_type())
-#define gridDim   (grid_dim_type())
+#define gridDim	  (grid_dim_type())
 
 static __device__ inline int __shfl_down_sync(unsigned mask, int v, int by)
 {

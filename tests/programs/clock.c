@@ -39,7 +39,8 @@ static double ns_of(unsigned int n_blocks)
 	CHECK(cuEventCreate(&end, CU_EVENT_DEFAULT));
 	CHECK(cuLaunchHostFunc(stream, wait_for_all, &all_there));
 	CHECK(cuEventRecord(begin, stream));
-	CHECK(cuLaunchKernel(loop, n_blocks, 1, 1, THREADS, 1, 1, 0, stream, (void *[]){ &n }, NULL));
+	CHECK(cuLaunchKernel(loop, n_blocks, 1, 1, THREADS, 1, 1, 0, stream, (void *[]){ &n },
+			     NULL));
 	CHECK(cuEventRecord(end, stream));
 	sem_post(&all_there);
 	CHECK(cuEventSynchronize(end));

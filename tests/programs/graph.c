@@ -80,8 +80,10 @@ static void by_capture(CUdeviceptr sum)
 	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	CHECK(cuMemAllocAsync(&x, sizeof(in), stream));
 	CHECK(cuMemcpyHtoDAsync(x, in, sizeof(in), stream));
-	CHECK(cuLaunchKernel(add, 8, 1, 1, 128, 1, 1, 0, stream, (void *[]){ &x, &x, &sum, &n }, NULL));
-	CHECK(cuLaunchKernel(add, 8, 1, 1, 128, 1, 1, 0, stream, (void *[]){ &x, &sum, &sum, &n }, NULL));
+	CHECK(cuLaunchKernel(add, 8, 1, 1, 128, 1, 1, 0, stream, (void *[]){ &x, &x, &sum, &n },
+			     NULL));
+	CHECK(cuLaunchKernel(add, 8, 1, 1, 128, 1, 1, 0, stream, (void *[]){ &x, &sum, &sum, &n },
+			     NULL));
 	CHECK(cuMemcpyDtoHAsync(out, sum, sizeof(out), stream));
 	CHECK(cuMemFreeAsync(x, stream));
 	CHECK(cuStreamEndCapture(stream, &graph));

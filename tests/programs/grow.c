@@ -38,8 +38,8 @@ static void scale_works(const char *ptx_path, CUdeviceptr x)
 	for (int i = 0; i < N; i++)
 		host[i] = (float)i;
 	CHECK(cuMemcpyHtoD(x, host, sizeof(host)));
-	CHECK(cuLaunchKernel(function_of(module_of(ptx_path), "scale"), (N + 127) / 128, 1, 1, 128, 1, 1, 0, NULL,
-			     (void *[]){ &x, &by, &n }, NULL));
+	CHECK(cuLaunchKernel(function_of(module_of(ptx_path), "scale"), (N + 127) / 128, 1, 1, 128,
+			     1, 1, 0, NULL, (void *[]){ &x, &by, &n }, NULL));
 	CHECK(cuMemcpyDtoH(host, x, sizeof(host)));
 	for (int i = 0; i < N; i++)
 		EXPECT(host[i] == 2 * (float)i);

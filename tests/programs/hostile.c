@@ -20,7 +20,8 @@ static unsigned seed = 1;
 
 static uint64_t noise(void)
 {
-	uint64_t x = (uint64_t)rand_r(&seed) << 32 ^ (uint64_t)rand_r(&seed) << 11 ^ (uint64_t)rand_r(&seed);
+	uint64_t x = (uint64_t)rand_r(&seed) << 32 ^ (uint64_t)rand_r(&seed) << 11 ^
+		     (uint64_t)rand_r(&seed);
 
 	/* Small numbers and those near the ends meet more of the checks. */
 	switch (rand_r(&seed) % 4) {
@@ -96,7 +97,8 @@ static void write_record(uint8_t *at, uint64_t number)
 	struct wire_record *record = (struct wire_record *)at;
 	uint64_t *body = (uint64_t *)(record + 1);
 
-	record->size = rand_r(&seed) % 8 ? sizeof(*record) + 8 * (rand_r(&seed) % 40) : (uint32_t)noise();
+	record->size =
+		rand_r(&seed) % 8 ? sizeof(*record) + 8 * (rand_r(&seed) % 40) : (uint32_t)noise();
 	record->call = (uint16_t)(rand_r(&seed) % 8 ? (uint64_t)rand_r(&seed) % 700 : noise());
 	record->flags = WIRE_F_REPLY;
 	record->ticket = 0;

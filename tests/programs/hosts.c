@@ -14,7 +14,8 @@ static CUfunction scale;
 
 static void launch_scale(CUdeviceptr x, float by, int n, CUstream stream)
 {
-	CHECK(cuLaunchKernel(scale, (n + 127) / 128, 1, 1, 128, 1, 1, 0, stream, (void *[]){ &x, &by, &n }, NULL));
+	CHECK(cuLaunchKernel(scale, (n + 127) / 128, 1, 1, 128, 1, 1, 0, stream,
+			     (void *[]){ &x, &by, &n }, NULL));
 }
 
 /* A kernel writes memory that the program reads without a copy. */
@@ -142,8 +143,8 @@ static void graph(void)
 	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	CHECK(cuMemsetD32(ptr, 0x3f800000, N)); /* 1.0f */
 	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	CHECK(cuLaunchKernel(scale, (N + 127) / 128, 1, 1, 128, 1, 1, 0, stream, (void *[]){ &ptr, &by, &width },
-			     NULL));
+	CHECK(cuLaunchKernel(scale, (N + 127) / 128, 1, 1, 128, 1, 1, 0, stream,
+			     (void *[]){ &ptr, &by, &width }, NULL));
 	CHECK(cuLaunchHostFunc(stream, count, &n));
 	CHECK(cuMemcpyDtoHAsync(out, ptr, sizeof(out), stream));
 	CHECK(cuStreamEndCapture(stream, &recorded));
@@ -266,7 +267,8 @@ static void waits(void)
 
 static void addresses(void)
 {
-	CUpointer_attribute names[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+	CUpointer_attribute names[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					CU_POINTER_ATTRIBUTE_RANGE_SIZE,
 					CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
 	CUdeviceptr ptr = device_zeros(4096);
 	size_t range = 1;
@@ -276,7 +278,8 @@ static void addresses(void)
 
 	CHECK(cuPointerGetAttributes(3, names, (void *[]){ &type, &range, &ordinal }, ptr + 100));
 	EXPECT(type == CU_MEMORYTYPE_DEVICE && range == 4096 && ordinal == 0);
-	CHECK(cuPointerGetAttributes(3, names, (void *[]){ &type, &range, &ordinal }, (CUdeviceptr)&type));
+	CHECK(cuPointerGetAttributes(3, names, (void *[]){ &type, &range, &ordinal },
+				     (CUdeviceptr)&type));
 	EXPECT(type == 0 && range == 0 && ordinal == -2);
 	EXPECT(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)&type) ==
 	       CUDA_ERROR_INVALID_VALUE);

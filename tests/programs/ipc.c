@@ -20,8 +20,8 @@ static int child(const char *ptx_path, int from)
 	CHECK(cuInit(0));
 	context_on(0);
 	CHECK(cuIpcOpenMemHandle(&ptr, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-	CHECK(cuLaunchKernel(function_of(module_of(ptx_path), "scale"), (N + 99) / 100, 1, 1, 100, 1, 1, 0,
-			     NULL, (void *[]){ &ptr, &by, &n }, NULL));
+	CHECK(cuLaunchKernel(function_of(module_of(ptx_path), "scale"), (N + 99) / 100, 1, 1, 100,
+			     1, 1, 0, NULL, (void *[]){ &ptr, &by, &n }, NULL));
 	CHECK(cuCtxSynchronize());
 	CHECK(cuIpcCloseMemHandle(ptr));
 	return 0;

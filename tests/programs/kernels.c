@@ -23,8 +23,8 @@ static void vector_add(void)
 	da = device_copy(a, sizeof(a));
 	db = device_copy(b, sizeof(b));
 	dsum = device_zeros(sizeof(sum));
-	CHECK(cuLaunchKernel(function_of(module, "vector_add"), (N + 255) / 256, 1, 1, 256, 1, 1, 0, NULL,
-			     (void *[]){ &da, &db, &dsum, &n }, NULL));
+	CHECK(cuLaunchKernel(function_of(module, "vector_add"), (N + 255) / 256, 1, 1, 256, 1, 1, 0,
+			     NULL, (void *[]){ &da, &db, &dsum, &n }, NULL));
 	CHECK(cuMemcpyDtoH(sum, dsum, sizeof(sum)));
 	for (int i = 0; i < N; i++)
 		EXPECT(sum[i] == a[i] + b[i]);
@@ -76,8 +76,8 @@ static void reduce(void)
 		sum += x[i] = (int)(noise(i) % 2001) - 1000;
 	dx = device_copy(x, sizeof(x));
 	dtotal = device_zeros(sizeof(total));
-	CHECK(cuLaunchKernel(function_of(module, "reduce"), (N + 127) / 128, 1, 1, 128, 1, 1, 0, NULL,
-			     (void *[]){ &dx, &dtotal, &n }, NULL));
+	CHECK(cuLaunchKernel(function_of(module, "reduce"), (N + 127) / 128, 1, 1, 128, 1, 1, 0,
+			     NULL, (void *[]){ &dx, &dtotal, &n }, NULL));
 	CHECK(cuMemcpyDtoH(&total, dtotal, sizeof(total)));
 	EXPECT(total == sum);
 	CHECK(cuMemFree(dx));
@@ -114,8 +114,8 @@ static void scan(void)
 		x[i] = (int)(noise(i) % 100);
 	dx = device_copy(x, sizeof(x));
 	dsums = device_zeros(sizeof(sums));
-	CHECK(cuLaunchKernel(function_of(module, "scan"), 1, 1, 1, BLOCK, 1, 1, BLOCK * sizeof(int), NULL,
-			     (void *[]){ &dx, &dsums, &n }, NULL));
+	CHECK(cuLaunchKernel(function_of(module, "scan"), 1, 1, 1, BLOCK, 1, 1, BLOCK * sizeof(int),
+			     NULL, (void *[]){ &dx, &dsums, &n }, NULL));
 	CHECK(cuMemcpyDtoH(sums, dsums, sizeof(sums)));
 	for (int i = 0; i < N; i++)
 		EXPECT(sums[i] == (sum += x[i]));

@@ -14,7 +14,8 @@ int main(int argc, char **argv)
 	scale = function_of(module_of(argv[1]), "scale");
 	ptr = device_zeros(n * sizeof(float));
 	for (int i = 0; i < n_launches; i++)
-		CHECK(cuLaunchKernel(scale, 1, 1, 1, 128, 1, 1, 0, NULL, (void *[]){ &ptr, &by, &n }, NULL));
+		CHECK(cuLaunchKernel(scale, 1, 1, 1, 128, 1, 1, 0, NULL,
+				     (void *[]){ &ptr, &by, &n }, NULL));
 	CHECK(cuCtxSynchronize());
 	CHECK(cuMemcpyDtoH(&x, ptr, sizeof(x)));
 	EXPECT(x == 0);

@@ -32,7 +32,8 @@ int main(int argc, char **argv)
 	}
 	ptx = malloc(size_bytes);
 	out = fopen(argv[2], "w");
-	if (!ptx || !out || nvrtcGetPTX(program, ptx) || fwrite(ptx, 1, size_bytes - 1, out) != size_bytes - 1)
+	if (!ptx || !out || nvrtcGetPTX(program, ptx) ||
+	    fwrite(ptx, 1, size_bytes - 1, out) != size_bytes - 1)
 		return 1;
 	return fclose(out) ? 1 : 0;
 }

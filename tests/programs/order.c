@@ -24,9 +24,11 @@ static void step(int i)
 	int n = N;
 
 	if (i % 2)
-		CHECK(cuLaunchKernel(add, 1, 1, 1, N, 1, 1, 0, stream, (void *[]){ &x, &ones, &x, &n }, NULL));
+		CHECK(cuLaunchKernel(add, 1, 1, 1, N, 1, 1, 0, stream,
+				     (void *[]){ &x, &ones, &x, &n }, NULL));
 	else
-		CHECK(cuLaunchKernel(scale, 1, 1, 1, N, 1, 1, 0, stream, (void *[]){ &x, &half, &n }, NULL));
+		CHECK(cuLaunchKernel(scale, 1, 1, 1, N, 1, 1, 0, stream,
+				     (void *[]){ &x, &half, &n }, NULL));
 }
 
 static void *work(void *arg)

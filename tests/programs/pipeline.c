@@ -46,8 +46,8 @@ int main(int argc, char **argv)
 				     (void *[]){ &x, &x, &sum, &n }, NULL));
 		CHECK(cuEventRecord(added, first));
 		CHECK(cuStreamWaitEvent(second, added, 0));
-		CHECK(cuLaunchKernel(scale, N / 128, 1, 1, 128, 1, 1, 0, second, (void *[]){ &sum, &by, &n },
-				     NULL));
+		CHECK(cuLaunchKernel(scale, N / 128, 1, 1, 128, 1, 1, 0, second,
+				     (void *[]){ &sum, &by, &n }, NULL));
 		CHECK(cuMemcpyDtoHAsync(out[round], sum, bytes, second));
 		CHECK(cuEventRecord(scaled, second));
 		CHECK(cuStreamWaitEvent(first, scaled, 0));

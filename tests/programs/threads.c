@@ -27,8 +27,8 @@ static void *work(void *arg)
 	for (int round = 0; round < ROUNDS; round++) {
 		by = (float)(1 + (id + round) % 3);
 		expected *= by;
-		CHECK(cuLaunchKernel(function_of(module, "scale"), (N + 63) / 64, 1, 1, 64, 1, 1, 0, stream,
-				     (void *[]){ &ptr, &by, &n }, NULL));
+		CHECK(cuLaunchKernel(function_of(module, "scale"), (N + 63) / 64, 1, 1, 64, 1, 1, 0,
+				     stream, (void *[]){ &ptr, &by, &n }, NULL));
 	}
 	CHECK(cuMemcpyDtoHAsync(x, ptr, sizeof(x), stream));
 	CHECK(cuStreamSynchronize(stream));

@@ -138,11 +138,12 @@ static int serve(int fd)
 	if (r >= 0)
 		r = sd_bus_set_server(bus, 1, id);
 	if (r >= 0)
-		r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus", "org.freedesktop.DBus",
-					     bus_vtable, NULL);
+		r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus",
+					     "org.freedesktop.DBus", bus_vtable, NULL);
 	if (r >= 0)
 		r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/systemd1",
-					     "org.freedesktop.systemd1.Manager", manager_vtable, NULL);
+					     "org.freedesktop.systemd1.Manager", manager_vtable,
+					     NULL);
 	if (r >= 0)
 		r = sd_bus_start(bus);
 	while (r >= 0) {
@@ -164,7 +165,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	root = argv[2];
 	strcpy(address.sun_path, argv[1]);
-	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(listener, 4) < 0)
+	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    listen(listener, 4) < 0)
 		return 1;
 	printf("listening\n");
 	while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define THREADS 64
+#define THREADS	      64
 #define MIXED_SHORTER 250
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -56,11 +56,11 @@ static void must(int code, const char *what)
 
 /* Numbers and addresses alike travel in registers; none of these calls has more than four. */
 typedef int (*any_call)(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
-#define A(value) ((uintptr_t)(value))
+#define A(value)	     ((uintptr_t)(value))
 #define CU(name, a, b, c, d) must(((any_call)find(#name))(A(a), A(b), A(c), A(d)), #name)
 
-static int (*launch_kernel)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
-			    void **, void **);
+static int (*launch_kernel)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+			    unsigned, void *, void **, void **);
 
 static int launch_plain(void)
 {
@@ -69,8 +69,8 @@ static int launch_plain(void)
 
 static int launch_cooperative(void)
 {
-	static int (*call)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
-			   void **);
+	static int (*call)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+			   unsigned, void *, void **);
 
 	if (!call)
 		call = find("cuLaunchCooperativeKernel");
@@ -122,7 +122,8 @@ static int launch_mixed(void)
 
 static int (*choose(const char *how))(void)
 {
-	launch_kernel = find(strcmp(how, "kernel_ptsz") == 0 ? "cuLaunchKernel_ptsz" : "cuLaunchKernel");
+	launch_kernel =
+		find(strcmp(how, "kernel_ptsz") == 0 ? "cuLaunchKernel_ptsz" : "cuLaunchKernel");
 	if (strcmp(how, "cooperative") == 0)
 		return launch_cooperative;
 	if (strcmp(how, "ex") == 0)

@@ -12,13 +12,16 @@ struct printed;
 
 /* What a program can set of a function. */
 struct function_settings {
-	_Atomic int max_dynamic_shared;	/* -1: what is left of 48 KiB */
+	_Atomic int max_dynamic_shared; /* -1: what is left of 48 KiB */
 	_Atomic int carveout;
 	_Atomic int cluster[3];
 	_Atomic int cluster_nonportable, cluster_scheduling;
 };
 
-#define FUNCTION_SETTINGS_DEFAULT { .max_dynamic_shared = -1, .carveout = -1 }
+#define FUNCTION_SETTINGS_DEFAULT                                                                  \
+	{                                                                                          \
+		.max_dynamic_shared = -1, .carveout = -1                                           \
+	}
 
 /* The launch state of calls older than cuLaunchKernel(). */
 struct function_legacy {

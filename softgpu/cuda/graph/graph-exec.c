@@ -17,9 +17,9 @@
 #include "softgpu/cuda/stream/stream-queue.h"
 #include "softgpu/engine/engine.h"
 
-#define INSTANTIATE_FLAGS                                                                       \
-	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | \
-	 CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |                                            \
+#define INSTANTIATE_FLAGS                                                                          \
+	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |    \
+	 CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |                                               \
 	 CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
 struct graph_set {

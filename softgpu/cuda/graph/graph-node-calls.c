@@ -139,72 +139,72 @@ CALL(cuGraphMemFreeNodeGetParams, CUgraphNode handle, CUdeviceptr *ret)
 }
 
 /* Reading and setting, in a graph: what every kind of the older calls has. */
-#define NODE_PARAMS_GET_SET(get, set, kind, type_, member)       \
-	CALL(get, CUgraphNode handle, kind *ret)                 \
-	{                                                        \
-		struct graph_node *node;                         \
-		CUresult r = node_of_type(handle, type_, &node); \
-                                                                 \
-		if (r != CUDA_SUCCESS)                           \
-			return r;                                \
-		if (!ret)                                        \
-			return CUDA_ERROR_INVALID_VALUE;         \
-		memcpy(ret, &node->params.member, sizeof(*ret)); \
-		return CUDA_SUCCESS;                             \
-	}                                                        \
-	CALL(set, CUgraphNode node, const kind *given)           \
-	{                                                        \
-		CUgraphNodeParams params = { .type = type_ };    \
-                                                                 \
-		if (!given)                                      \
-			return CUDA_ERROR_INVALID_VALUE;         \
-		memcpy(&params.member, given, sizeof(*given));   \
-		return node_set_params(node, &params);           \
+#define NODE_PARAMS_GET_SET(get, set, kind, type_, member)                                         \
+	CALL(get, CUgraphNode handle, kind *ret)                                                   \
+	{                                                                                          \
+		struct graph_node *node;                                                           \
+		CUresult r = node_of_type(handle, type_, &node);                                   \
+                                                                                                   \
+		if (r != CUDA_SUCCESS)                                                             \
+			return r;                                                                  \
+		if (!ret)                                                                          \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		memcpy(ret, &node->params.member, sizeof(*ret));                                   \
+		return CUDA_SUCCESS;                                                               \
+	}                                                                                          \
+	CALL(set, CUgraphNode node, const kind *given)                                             \
+	{                                                                                          \
+		CUgraphNodeParams params = { .type = type_ };                                      \
+                                                                                                   \
+		if (!given)                                                                        \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		memcpy(&params.member, given, sizeof(*given));                                     \
+		return node_set_params(node, &params);                                             \
 	}
 
 /* Adding, and setting in an executable graph: without and with a context as last argument. */
-#define NODE_PARAMS_ADD(add, exec_set, kind, type_, member)                                  \
-	CALL(add, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after, \
-	     const kind *given)                                                              \
-	{                                                                                    \
-		CUgraphNodeParams params = { .type = type_ };                                \
-                                                                                             \
-		if (!given)                                                                  \
-			return CUDA_ERROR_INVALID_VALUE;                                     \
-		memcpy(&params.member, given, sizeof(*given));                               \
-		return node_add(ret, graph, after, NULL, n_after, &params);                  \
-	}                                                                                    \
-	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const kind *given)                \
-	{                                                                                    \
-		CUgraphNodeParams params = { .type = type_ };                                \
-                                                                                             \
-		if (!given)                                                                  \
-			return CUDA_ERROR_INVALID_VALUE;                                     \
-		memcpy(&params.member, given, sizeof(*given));                               \
-		return graph_exec_set(exec, node, &params);                                  \
+#define NODE_PARAMS_ADD(add, exec_set, kind, type_, member)                                        \
+	CALL(add, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after,       \
+	     const kind *given)                                                                    \
+	{                                                                                          \
+		CUgraphNodeParams params = { .type = type_ };                                      \
+                                                                                                   \
+		if (!given)                                                                        \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		memcpy(&params.member, given, sizeof(*given));                                     \
+		return node_add(ret, graph, after, NULL, n_after, &params);                        \
+	}                                                                                          \
+	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const kind *given)                      \
+	{                                                                                          \
+		CUgraphNodeParams params = { .type = type_ };                                      \
+                                                                                                   \
+		if (!given)                                                                        \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		memcpy(&params.member, given, sizeof(*given));                                     \
+		return graph_exec_set(exec, node, &params);                                        \
 	}
 
-#define NODE_PARAMS_ADD_CTX(add, exec_set, kind, type_, member, ctx_member)                  \
-	CALL(add, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after, \
-	     const kind *given, CUcontext ctx)                                               \
-	{                                                                                    \
-		CUgraphNodeParams params = { .type = type_ };                                \
-                                                                                             \
-		if (!given)                                                                  \
-			return CUDA_ERROR_INVALID_VALUE;                                     \
-		memcpy(&params.member, given, sizeof(*given));                               \
-		params.ctx_member = ctx;                                                     \
-		return node_add(ret, graph, after, NULL, n_after, &params);                  \
-	}                                                                                    \
-	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const kind *given, CUcontext ctx) \
-	{                                                                                    \
-		CUgraphNodeParams params = { .type = type_ };                                \
-                                                                                             \
-		if (!given)                                                                  \
-			return CUDA_ERROR_INVALID_VALUE;                                     \
-		memcpy(&params.member, given, sizeof(*given));                               \
-		params.ctx_member = ctx;                                                     \
-		return graph_exec_set(exec, node, &params);                                  \
+#define NODE_PARAMS_ADD_CTX(add, exec_set, kind, type_, member, ctx_member)                        \
+	CALL(add, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after,       \
+	     const kind *given, CUcontext ctx)                                                     \
+	{                                                                                          \
+		CUgraphNodeParams params = { .type = type_ };                                      \
+                                                                                                   \
+		if (!given)                                                                        \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		memcpy(&params.member, given, sizeof(*given));                                     \
+		params.ctx_member = ctx;                                                           \
+		return node_add(ret, graph, after, NULL, n_after, &params);                        \
+	}                                                                                          \
+	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const kind *given, CUcontext ctx)       \
+	{                                                                                          \
+		CUgraphNodeParams params = { .type = type_ };                                      \
+                                                                                                   \
+		if (!given)                                                                        \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		memcpy(&params.member, given, sizeof(*given));                                     \
+		params.ctx_member = ctx;                                                           \
+		return graph_exec_set(exec, node, &params);                                        \
 	}
 
 NODE_PARAMS_GET_SET(cuGraphKernelNodeGetParams, cuGraphKernelNodeSetParams,
@@ -238,37 +238,37 @@ NODE_PARAMS_ADD(cuGraphAddBatchMemOpNode, cuGraphExecBatchMemOpNodeSetParams,
 		CUDA_BATCH_MEM_OP_NODE_PARAMS, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, memOp)
 
 /* Events are arguments by themselves. */
-#define NODE_EVENT(kind, type_, member)                                                          \
-	CALL(cuGraphAdd##kind##Node, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,  \
-	     size_t n_after, CUevent event)                                                      \
-	{                                                                                        \
-		CUgraphNodeParams params = { .type = type_, .member.event = event };             \
-                                                                                                 \
-		return node_add(ret, graph, after, NULL, n_after, &params);                      \
-	}                                                                                        \
-	CALL(cuGraph##kind##NodeGetEvent, CUgraphNode handle, CUevent *ret)                      \
-	{                                                                                        \
-		struct graph_node *node;                                                         \
-		CUresult r = node_of_type(handle, type_, &node);                                 \
-                                                                                                 \
-		if (r != CUDA_SUCCESS)                                                           \
-			return r;                                                                \
-		if (!ret)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                         \
-		*ret = node->params.member.event;                                                \
-		return CUDA_SUCCESS;                                                             \
-	}                                                                                        \
-	CALL(cuGraph##kind##NodeSetEvent, CUgraphNode node, CUevent event)                       \
-	{                                                                                        \
-		CUgraphNodeParams params = { .type = type_, .member.event = event };             \
-                                                                                                 \
-		return node_set_params(node, &params);                                           \
-	}                                                                                        \
-	CALL(cuGraphExec##kind##NodeSetEvent, CUgraphExec exec, CUgraphNode node, CUevent event) \
-	{                                                                                        \
-		CUgraphNodeParams params = { .type = type_, .member.event = event };             \
-                                                                                                 \
-		return graph_exec_set(exec, node, &params);                                      \
+#define NODE_EVENT(kind, type_, member)                                                            \
+	CALL(cuGraphAdd##kind##Node, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,    \
+	     size_t n_after, CUevent event)                                                        \
+	{                                                                                          \
+		CUgraphNodeParams params = { .type = type_, .member.event = event };               \
+                                                                                                   \
+		return node_add(ret, graph, after, NULL, n_after, &params);                        \
+	}                                                                                          \
+	CALL(cuGraph##kind##NodeGetEvent, CUgraphNode handle, CUevent *ret)                        \
+	{                                                                                          \
+		struct graph_node *node;                                                           \
+		CUresult r = node_of_type(handle, type_, &node);                                   \
+                                                                                                   \
+		if (r != CUDA_SUCCESS)                                                             \
+			return r;                                                                  \
+		if (!ret)                                                                          \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		*ret = node->params.member.event;                                                  \
+		return CUDA_SUCCESS;                                                               \
+	}                                                                                          \
+	CALL(cuGraph##kind##NodeSetEvent, CUgraphNode node, CUevent event)                         \
+	{                                                                                          \
+		CUgraphNodeParams params = { .type = type_, .member.event = event };               \
+                                                                                                   \
+		return node_set_params(node, &params);                                             \
+	}                                                                                          \
+	CALL(cuGraphExec##kind##NodeSetEvent, CUgraphExec exec, CUgraphNode node, CUevent event)   \
+	{                                                                                          \
+		CUgraphNodeParams params = { .type = type_, .member.event = event };               \
+                                                                                                   \
+		return graph_exec_set(exec, node, &params);                                        \
 	}
 
 NODE_EVENT(EventRecord, CU_GRAPH_NODE_TYPE_EVENT_RECORD, eventRecord)

@@ -124,8 +124,7 @@ CUresult node_new_of_work(struct graph *graph, const CUgraphNode *after,
 void node_free(struct graph_node *node);
 
 /** node_depend() - let a node come after another one; CUDA_ERROR_INVALID_VALUE if it does */
-CUresult node_depend(struct graph_node *node, struct graph_node *from,
-		     const CUgraphEdgeData *data);
+CUresult node_depend(struct graph_node *node, struct graph_node *from, const CUgraphEdgeData *data);
 
 /** dependency_find() - how @node comes after @from, or NULL if it does not by itself */
 struct graph_dependency *dependency_find(struct graph_node *node, const struct graph_node *from);

@@ -27,10 +27,10 @@
 #define N_LEVELS_MAX  18
 #define N_CUBE_FACES  6
 
-#define FLAGS_KNOWN                                                                \
-	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | \
+#define FLAGS_KNOWN                                                                                \
+	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |                 \
 	 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT)
-#define FLAGS_UNSUPPORTED \
+#define FLAGS_UNSUPPORTED                                                                          \
 	(CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE)
 
 struct array {
@@ -217,17 +217,17 @@ static CUresult array_new(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 }
 
 /* Structures of all ages have the same names. */
-#define DESC_2D(d)                                         \
-	((CUDA_ARRAY3D_DESCRIPTOR){ .Width = (d)->Width,   \
-				    .Height = (d)->Height, \
-				    .Format = (d)->Format, \
+#define DESC_2D(d)                                                                                 \
+	((CUDA_ARRAY3D_DESCRIPTOR){ .Width = (d)->Width,                                           \
+				    .Height = (d)->Height,                                         \
+				    .Format = (d)->Format,                                         \
 				    .NumChannels = (d)->NumChannels })
-#define DESC_3D(d)                                                   \
-	((CUDA_ARRAY3D_DESCRIPTOR){ .Width = (d)->Width,             \
-				    .Height = (d)->Height,           \
-				    .Depth = (d)->Depth,             \
-				    .Format = (d)->Format,           \
-				    .NumChannels = (d)->NumChannels, \
+#define DESC_3D(d)                                                                                 \
+	((CUDA_ARRAY3D_DESCRIPTOR){ .Width = (d)->Width,                                           \
+				    .Height = (d)->Height,                                         \
+				    .Depth = (d)->Depth,                                           \
+				    .Format = (d)->Format,                                         \
+				    .NumChannels = (d)->NumChannels,                               \
 				    .Flags = (d)->Flags })
 
 static CUresult array_create(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *desc)
@@ -241,12 +241,12 @@ static CUresult array_create(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	return r != CUDA_SUCCESS ? r : array_new(ret, desc);
 }
 
-#define ARRAY_CREATE(name, type, convert)                 \
-	CALL(name, CUarray *ret, const type *desc)        \
-	{                                                 \
-		if (!ret || !desc)                        \
-			return CUDA_ERROR_INVALID_VALUE;  \
-		return array_create(ret, &convert(desc)); \
+#define ARRAY_CREATE(name, type, convert)                                                          \
+	CALL(name, CUarray *ret, const type *desc)                                                 \
+	{                                                                                          \
+		if (!ret || !desc)                                                                 \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		return array_create(ret, &convert(desc));                                          \
 	}
 
 ARRAY_CREATE(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1, DESC_2D)
@@ -293,29 +293,29 @@ static CUresult array_describe(CUarray handle, CUDA_ARRAY3D_DESCRIPTOR *ret)
 	return r;
 }
 
-#define FILL_2D(d)                                                              \
-	{                                                                       \
-		.Width = (d).Width, .Height = (d).Height, .Format = (d).Format, \
-		.NumChannels = (d).NumChannels                                  \
+#define FILL_2D(d)                                                                                 \
+	{                                                                                          \
+		.Width = (d).Width, .Height = (d).Height, .Format = (d).Format,                    \
+		.NumChannels = (d).NumChannels                                                     \
 	}
-#define FILL_3D(d)                                                                       \
-	{                                                                                \
-		.Width = (d).Width, .Height = (d).Height, .Depth = (d).Depth,            \
-		.Format = (d).Format, .NumChannels = (d).NumChannels, .Flags = (d).Flags \
+#define FILL_3D(d)                                                                                 \
+	{                                                                                          \
+		.Width = (d).Width, .Height = (d).Height, .Depth = (d).Depth,                      \
+		.Format = (d).Format, .NumChannels = (d).NumChannels, .Flags = (d).Flags           \
 	}
 
-#define ARRAY_DESCRIBE(name, type, fill)                 \
-	CALL(name, type *ret, CUarray handle)            \
-	{                                                \
-		CUDA_ARRAY3D_DESCRIPTOR desc;            \
-		CUresult r;                              \
-                                                         \
-		if (!ret)                                \
-			return CUDA_ERROR_INVALID_VALUE; \
-		r = array_describe(handle, &desc);       \
-		if (r == CUDA_SUCCESS)                   \
-			*ret = (type)fill(desc);         \
-		return r;                                \
+#define ARRAY_DESCRIBE(name, type, fill)                                                           \
+	CALL(name, type *ret, CUarray handle)                                                      \
+	{                                                                                          \
+		CUDA_ARRAY3D_DESCRIPTOR desc;                                                      \
+		CUresult r;                                                                        \
+                                                                                                   \
+		if (!ret)                                                                          \
+			return CUDA_ERROR_INVALID_VALUE;                                           \
+		r = array_describe(handle, &desc);                                                 \
+		if (r == CUDA_SUCCESS)                                                             \
+			*ret = (type)fill(desc);                                                   \
+		return r;                                                                          \
 	}
 
 ARRAY_DESCRIBE(cuArrayGetDescriptor, CUDA_ARRAY_DESCRIPTOR_v1, FILL_2D)

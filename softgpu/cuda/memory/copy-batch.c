@@ -121,23 +121,23 @@ static CUresult operand_element(const CUmemcpy3DOperand *operand, size_t *elemen
 }
 
 /* One end of a CUDA_MEMCPY3D, whose names differ in their first letters. */
-#define OPERAND_TO_SIDE(copy, side, operand, extent, element)                              \
-	do {                                                                               \
-		if ((operand)->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {                     \
-			(copy)->side##MemoryType = CU_MEMORYTYPE_ARRAY;                    \
-			(copy)->side##Array = (operand)->op.array.array;                   \
-			(copy)->side##XInBytes = (operand)->op.array.offset.x * (element); \
-			(copy)->side##Y = (operand)->op.array.offset.y;                    \
-			(copy)->side##Z = (operand)->op.array.offset.z;                    \
-		} else {                                                                   \
-			size_t row = (operand)->op.ptr.rowLength;                          \
-			size_t rows = (operand)->op.ptr.layerHeight;                       \
-                                                                                           \
-			(copy)->side##MemoryType = CU_MEMORYTYPE_UNIFIED;                  \
-			(copy)->side##Device = (operand)->op.ptr.ptr;                      \
-			(copy)->side##Pitch = (row ? row : (extent)->width) * (element);   \
-			(copy)->side##Height = rows ? rows : (extent)->height;             \
-		}                                                                          \
+#define OPERAND_TO_SIDE(copy, side, operand, extent, element)                                      \
+	do {                                                                                       \
+		if ((operand)->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {                             \
+			(copy)->side##MemoryType = CU_MEMORYTYPE_ARRAY;                            \
+			(copy)->side##Array = (operand)->op.array.array;                           \
+			(copy)->side##XInBytes = (operand)->op.array.offset.x * (element);         \
+			(copy)->side##Y = (operand)->op.array.offset.y;                            \
+			(copy)->side##Z = (operand)->op.array.offset.z;                            \
+		} else {                                                                           \
+			size_t row = (operand)->op.ptr.rowLength;                                  \
+			size_t rows = (operand)->op.ptr.layerHeight;                               \
+                                                                                                   \
+			(copy)->side##MemoryType = CU_MEMORYTYPE_UNIFIED;                          \
+			(copy)->side##Device = (operand)->op.ptr.ptr;                              \
+			(copy)->side##Pitch = (row ? row : (extent)->width) * (element);           \
+			(copy)->side##Height = rows ? rows : (extent)->height;                     \
+		}                                                                                  \
 	} while (0)
 
 static CUresult volume_make(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *ret)

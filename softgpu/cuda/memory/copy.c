@@ -303,9 +303,9 @@ static CUDA_MEMCPY3D line_between_arrays(CUarray to, size_t to_x, CUarray from, 
 	.dstArray = (c)->dstArray, .dstPitch = (c)->dstPitch, .WidthInBytes = (c)->WidthInBytes,   \
 	.Height = (c)->Height
 
-#define FIELDS_3D(c)                                                                         \
-	FIELDS_2D(c), .srcZ = (c)->srcZ, .srcLOD = (c)->srcLOD, .srcHeight = (c)->srcHeight, \
-		      .dstZ = (c)->dstZ, .dstLOD = (c)->dstLOD, .dstHeight = (c)->dstHeight, \
+#define FIELDS_3D(c)                                                                               \
+	FIELDS_2D(c), .srcZ = (c)->srcZ, .srcLOD = (c)->srcLOD, .srcHeight = (c)->srcHeight,       \
+		      .dstZ = (c)->dstZ, .dstLOD = (c)->dstLOD, .dstHeight = (c)->dstHeight,       \
 		      .Depth = (c)->Depth
 
 #define PLANE(c)  ((CUDA_MEMCPY3D){ FIELDS_2D(c), .Depth = 1 })
@@ -371,29 +371,29 @@ CUresult copy_volume(CUstream stream, enum stream_default dflt, const CUDA_MEMCP
 }
 
 /* A synchronous call with its twin, and an asynchronous one with its own. */
-#define COPY(name, parameters, arguments, copy)        \
-	CALL_TWINS(name, _ptds, parameters, arguments) \
-	{                                              \
-		return copy_now(dflt, copy);           \
+#define COPY(name, parameters, arguments, copy)                                                    \
+	CALL_TWINS(name, _ptds, parameters, arguments)                                             \
+	{                                                                                          \
+		return copy_now(dflt, copy);                                                       \
 	}
 
-#define COPY_ASYNC(name, parameters, arguments, copy)  \
-	CALL_TWINS(name, _ptsz, parameters, arguments) \
-	{                                              \
-		return copy_later(stream, dflt, copy); \
+#define COPY_ASYNC(name, parameters, arguments, copy)                                              \
+	CALL_TWINS(name, _ptsz, parameters, arguments)                                             \
+	{                                                                                          \
+		return copy_later(stream, dflt, copy);                                             \
 	}
 
 /* As the call was before CUDA 3.2: narrower arguments, which become the current ones. */
-#define COPY_OLD(name, parameters, copy)                      \
-	CALL(name, CALL_TWINS_LIST parameters)                \
-	{                                                     \
-		return copy_now(STREAM_DEFAULT_LEGACY, copy); \
+#define COPY_OLD(name, parameters, copy)                                                           \
+	CALL(name, CALL_TWINS_LIST parameters)                                                     \
+	{                                                                                          \
+		return copy_now(STREAM_DEFAULT_LEGACY, copy);                                      \
 	}
 
-#define COPY_OLD_ASYNC(name, parameters, copy)                          \
-	CALL(name, CALL_TWINS_LIST parameters)                          \
-	{                                                               \
-		return copy_later(stream, STREAM_DEFAULT_LEGACY, copy); \
+#define COPY_OLD_ASYNC(name, parameters, copy)                                                     \
+	CALL(name, CALL_TWINS_LIST parameters)                                                     \
+	{                                                                                          \
+		return copy_later(stream, STREAM_DEFAULT_LEGACY, copy);                            \
 	}
 
 #define HOST	CU_MEMORYTYPE_HOST
@@ -474,30 +474,30 @@ COPY_OLD_ASYNC(cuMemcpyAtoHAsync,
 	       (void *dst, CUarray src, unsigned src_x, unsigned bytes, CUstream stream), LINE_ATOH)
 
 /* Planes and volumes: the structure may be missing, so it is looked at only if it is there. */
-#define COPY_STRUCT(name, type, shape)                                                \
-	CALL_TWINS(name, _ptds, (const type *copy), (copy))                           \
-	{                                                                             \
-		return copy ? copy_now(dflt, shape(copy)) : CUDA_ERROR_INVALID_VALUE; \
+#define COPY_STRUCT(name, type, shape)                                                             \
+	CALL_TWINS(name, _ptds, (const type *copy), (copy))                                        \
+	{                                                                                          \
+		return copy ? copy_now(dflt, shape(copy)) : CUDA_ERROR_INVALID_VALUE;              \
 	}
 
-#define COPY_STRUCT_ASYNC(name, type, shape)                                                    \
-	CALL_TWINS(name, _ptsz, (const type *copy, CUstream stream), (copy, stream))            \
-	{                                                                                       \
-		return copy ? copy_later(stream, dflt, shape(copy)) : CUDA_ERROR_INVALID_VALUE; \
+#define COPY_STRUCT_ASYNC(name, type, shape)                                                       \
+	CALL_TWINS(name, _ptsz, (const type *copy, CUstream stream), (copy, stream))               \
+	{                                                                                          \
+		return copy ? copy_later(stream, dflt, shape(copy)) : CUDA_ERROR_INVALID_VALUE;    \
 	}
 
-#define COPY_STRUCT_OLD(name, type, shape)                                 \
-	CALL(name, const type *copy)                                       \
-	{                                                                  \
-		return copy ? copy_now(STREAM_DEFAULT_LEGACY, shape(copy)) \
-			    : CUDA_ERROR_INVALID_VALUE;                    \
+#define COPY_STRUCT_OLD(name, type, shape)                                                         \
+	CALL(name, const type *copy)                                                               \
+	{                                                                                          \
+		return copy ? copy_now(STREAM_DEFAULT_LEGACY, shape(copy))                         \
+			    : CUDA_ERROR_INVALID_VALUE;                                            \
 	}
 
-#define COPY_STRUCT_OLD_ASYNC(name, type, shape)                                     \
-	CALL(name, const type *copy, CUstream stream)                                \
-	{                                                                            \
-		return copy ? copy_later(stream, STREAM_DEFAULT_LEGACY, shape(copy)) \
-			    : CUDA_ERROR_INVALID_VALUE;                              \
+#define COPY_STRUCT_OLD_ASYNC(name, type, shape)                                                   \
+	CALL(name, const type *copy, CUstream stream)                                              \
+	{                                                                                          \
+		return copy ? copy_later(stream, STREAM_DEFAULT_LEGACY, shape(copy))               \
+			    : CUDA_ERROR_INVALID_VALUE;                                            \
 	}
 
 COPY_STRUCT(cuMemcpy2D_v2, CUDA_MEMCPY2D, PLANE)

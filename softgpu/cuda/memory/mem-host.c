@@ -14,10 +14,10 @@
 #include "softgpu/cuda/stream/stream.h"
 #include "softgpu/mem/room.h"
 
-#define HOST_ALLOC_FLAGS \
+#define HOST_ALLOC_FLAGS                                                                           \
 	(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
-#define HOST_REGISTER_FLAGS                                           \
-	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | \
+#define HOST_REGISTER_FLAGS                                                                        \
+	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                              \
 	 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
 
 CALL(cuMemHostAlloc, void **pp, size_t bytes, unsigned flags)

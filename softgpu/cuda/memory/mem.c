@@ -14,7 +14,7 @@
 #define PITCH_ALIGN 512ULL
 
 /* What cuMemFree() takes. */
-#define FREEABLE \
+#define FREEABLE                                                                                   \
 	(1U << MEMORY_DEVICE | 1U << MEMORY_MANAGED | 1U << MEMORY_POOL | 1U << MEMORY_POOL_IMPORT)
 
 CALL(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes)

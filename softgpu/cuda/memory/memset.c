@@ -170,40 +170,40 @@ static CUDA_MEMSET_NODE_PARAMS rows(CUdeviceptr dst, size_t pitch, unsigned valu
 }
 
 /* All calls for elements of one size: now, as before CUDA 3.2, later; lines, then planes. */
-#define SETS(bits, type)                                                                        \
-	CALL_TWINS(cuMemsetD##bits##_v2, _ptds, (CUdeviceptr dst, type value, size_t n),        \
-		   (dst, value, n))                                                             \
-	{                                                                                       \
-		return set_now(dflt, rows(dst, 0, value, sizeof(type), n, 1));                  \
-	}                                                                                       \
-	CALL(cuMemsetD##bits, CUdeviceptr_v1 dst, type value, unsigned n)                       \
-	{                                                                                       \
-		return impl_cuMemsetD##bits##_v2(dst, value, n);                                \
-	}                                                                                       \
-	CALL_TWINS(cuMemsetD##bits##Async, _ptsz,                                               \
-		   (CUdeviceptr dst, type value, size_t n, CUstream stream),                    \
-		   (dst, value, n, stream))                                                     \
-	{                                                                                       \
-		return set_later(stream, dflt, rows(dst, 0, value, sizeof(type), n, 1));        \
-	}                                                                                       \
-	CALL_TWINS(cuMemsetD2D##bits##_v2, _ptds,                                               \
-		   (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height),    \
-		   (dst, pitch, value, width, height))                                          \
-	{                                                                                       \
-		return set_now(dflt, rows(dst, pitch, value, sizeof(type), width, height));     \
-	}                                                                                       \
-	CALL(cuMemsetD2D##bits, CUdeviceptr_v1 dst, unsigned pitch, type value, unsigned width, \
-	     unsigned height)                                                                   \
-	{                                                                                       \
-		return impl_cuMemsetD2D##bits##_v2(dst, pitch, value, width, height);           \
-	}                                                                                       \
-	CALL_TWINS(cuMemsetD2D##bits##Async, _ptsz,                                             \
-		   (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,     \
-		    CUstream stream),                                                           \
-		   (dst, pitch, value, width, height, stream))                                  \
-	{                                                                                       \
-		return set_later(stream, dflt,                                                  \
-				 rows(dst, pitch, value, sizeof(type), width, height));         \
+#define SETS(bits, type)                                                                           \
+	CALL_TWINS(cuMemsetD##bits##_v2, _ptds, (CUdeviceptr dst, type value, size_t n),           \
+		   (dst, value, n))                                                                \
+	{                                                                                          \
+		return set_now(dflt, rows(dst, 0, value, sizeof(type), n, 1));                     \
+	}                                                                                          \
+	CALL(cuMemsetD##bits, CUdeviceptr_v1 dst, type value, unsigned n)                          \
+	{                                                                                          \
+		return impl_cuMemsetD##bits##_v2(dst, value, n);                                   \
+	}                                                                                          \
+	CALL_TWINS(cuMemsetD##bits##Async, _ptsz,                                                  \
+		   (CUdeviceptr dst, type value, size_t n, CUstream stream),                       \
+		   (dst, value, n, stream))                                                        \
+	{                                                                                          \
+		return set_later(stream, dflt, rows(dst, 0, value, sizeof(type), n, 1));           \
+	}                                                                                          \
+	CALL_TWINS(cuMemsetD2D##bits##_v2, _ptds,                                                  \
+		   (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height),       \
+		   (dst, pitch, value, width, height))                                             \
+	{                                                                                          \
+		return set_now(dflt, rows(dst, pitch, value, sizeof(type), width, height));        \
+	}                                                                                          \
+	CALL(cuMemsetD2D##bits, CUdeviceptr_v1 dst, unsigned pitch, type value, unsigned width,    \
+	     unsigned height)                                                                      \
+	{                                                                                          \
+		return impl_cuMemsetD2D##bits##_v2(dst, pitch, value, width, height);              \
+	}                                                                                          \
+	CALL_TWINS(cuMemsetD2D##bits##Async, _ptsz,                                                \
+		   (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,        \
+		    CUstream stream),                                                              \
+		   (dst, pitch, value, width, height, stream))                                     \
+	{                                                                                          \
+		return set_later(stream, dflt,                                                     \
+				 rows(dst, pitch, value, sizeof(type), width, height));            \
 	}
 
 SETS(8, unsigned char)

@@ -203,7 +203,8 @@ CALL_TWINS(cuStreamBatchMemOp, _ptsz,
 		single.member.flags = flags;                                                       \
 		return twin_cuStreamBatchMemOp_v2(dflt, handle, 1, &single, 0);                    \
 	}                                                                                          \
-	CALL_TWINS(name, _ptsz, (CUstream handle, CUdeviceptr addr, type value, unsigned int flags), \
+	CALL_TWINS(name, _ptsz,                                                                    \
+		   (CUstream handle, CUdeviceptr addr, type value, unsigned int flags),            \
 		   (handle, addr, value, flags))                                                   \
 	{                                                                                          \
 		return twin_##name##_v2(dflt, handle, addr, value, flags);                         \

@@ -69,7 +69,7 @@ struct stream {
 	struct stream_op *first, **last;
 	struct stream_op *spare;
 	uint64_t submitted, done, wanted;
-	uint64_t end_ns; /* of number @done, by the engine's clock */
+	uint64_t end_ns;			/* of number @done, by the engine's clock */
 	struct capture_member *_Atomic capture; /* its part in a capture; written by capture.c */
 	pthread_cond_t work, progress;
 

@@ -7,8 +7,9 @@
 
 #include "softgpu/cuda/stream/stream.h"
 
-extern const struct work_class work_host;	  /* CUDA_HOST_NODE_PARAMS; stream-host.c */
-extern const struct work_class work_batch_mem_op; /* CUDA_BATCH_MEM_OP_NODE_PARAMS; stream-memop.c */
+extern const struct work_class work_host; /* CUDA_HOST_NODE_PARAMS; stream-host.c */
+extern const struct work_class
+	work_batch_mem_op; /* CUDA_BATCH_MEM_OP_NODE_PARAMS; stream-memop.c */
 extern const struct work_class work_event_record; /* struct event_work; event.c */
 extern const struct work_class work_event_wait;	  /* struct event_work; event.c */
 extern const struct work_class work_kernel;	  /* struct kernel_work; launch.c */

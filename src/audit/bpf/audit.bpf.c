@@ -14,7 +14,8 @@ char LICENSE[] SEC("license") = "GPL";
 
 static noinline struct thread *thread_get(void)
 {
-	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0,
+				    BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 static long linger(__u32 i, void *unused)
@@ -294,7 +295,8 @@ int on_signal(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	tgid = BPF_CORE_READ(task, tgid);
 	if (process_find(tgid) >= 0)
-		wake_send(AUDIT_WAKE_SIGNAL, ctx->args[0], tgid, ctx->args[3] ? 0 : BPF_CORE_READ(task, pid));
+		wake_send(AUDIT_WAKE_SIGNAL, ctx->args[0], tgid,
+			  ctx->args[3] ? 0 : BPF_CORE_READ(task, pid));
 	return 0;
 }
 

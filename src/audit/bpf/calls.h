@@ -12,8 +12,8 @@
 
 #define LOCATION_DEVICE	      1
 #define NODE_ALLOCATION	      10
-#define NODE_PARAMETERS	      16	/* where the parameters of a node begin in the general form */
-#define ALLOCATION_NODE_BYTES 104	/* where the size stands in those of an allocation node */
+#define NODE_PARAMETERS	      16  /* where the parameters of a node begin in the general form */
+#define ALLOCATION_NODE_BYTES 104 /* where the size stands in those of an allocation node */
 
 static inlined __u64 argument(struct thread *t, const struct row *row, __u32 i)
 {
@@ -220,7 +220,8 @@ static noinline int context_popped(struct thread *t)
 static inlined int context_cost_is_overhead(struct thread *t)
 {
 	charge_to_overhead(t->process, t->call_device, t->reserved);
-	return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE, 0);
+	return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0],
+			  AUDIT_REASON_NONE, 0);
 }
 
 static noinline int context_begins(struct thread *t, __u64 context)
@@ -232,7 +233,8 @@ static noinline int context_begins(struct thread *t, __u64 context)
 		return 0;
 	}
 	object_new(t, OBJECT_CONTEXT, context, 0);
-	__sync_fetch_and_add(&PROCESS(t->process)->n_contexts[t->call_device & (LEDGER_DEVICES - 1)], 1);
+	__sync_fetch_and_add(
+		&PROCESS(t->process)->n_contexts[t->call_device & (LEDGER_DEVICES - 1)], 1);
 	return context_cost_is_overhead(t);
 }
 
@@ -240,9 +242,11 @@ static noinline int context_ends(struct thread *t, __u64 context)
 {
 	if (!object_take(t, OBJECT_CONTEXT, context))
 		return 0;
-	__sync_fetch_and_sub(&PROCESS(t->process)->n_contexts[t->object.device & (LEDGER_DEVICES - 1)], 1);
+	__sync_fetch_and_sub(
+		&PROCESS(t->process)->n_contexts[t->object.device & (LEDGER_DEVICES - 1)], 1);
 	charge_drop(t->process, t->object.device, t->object.size);
-	return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE, 0);
+	return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0],
+			  AUDIT_REASON_NONE, 0);
 }
 
 /* Primary contexts are found by their device: the context is remembered under the ordinal, too. */
@@ -288,7 +292,8 @@ static noinline int primary_reset(struct thread *t, __u64 context)
 static noinline int leave_allocated(struct thread *t, const struct row *row)
 {
 	/* Of the old form addresses are narrow, handles are not. */
-	__u64 handle = user_read(ARGUMENT(t, row->b), row->action <= ROW_ALLOCATE_PITCH ? width_of(row) : 8);
+	__u64 handle = user_read(ARGUMENT(t, row->b),
+				 row->action <= ROW_ALLOCATE_PITCH ? width_of(row) : 8);
 
 	if (t->candidates)
 		place_found(t);
@@ -392,7 +397,7 @@ static long unmap_round(__u32 i, struct thread **thread)
 /* A range may cover many mappings. */
 static inlined int physical_unmapped(struct thread *t, const struct row *row)
 {
-		t->scratch[0] = ARGUMENT(t, row->a);
+	t->scratch[0] = ARGUMENT(t, row->a);
 	t->scratch[1] = t->scratch[0] + ARGUMENT(t, row->b);
 	bpf_loop(1 << 16, unmap_round, &t, 0);
 	return 0;
@@ -462,12 +467,14 @@ alone int leave_pool(struct thread *t)
 	case ROW_POOL_ATTRIBUTE:
 		if ((__u32)ARGUMENT(t, row->b) != POOL_ATTRIBUTE_THRESHOLD)
 			return 0;
-		return pool_set_threshold(t, ARGUMENT(t, row->a), user_read(ARGUMENT(t, row->c), 8));
+		return pool_set_threshold(t, ARGUMENT(t, row->a),
+					  user_read(ARGUMENT(t, row->c), 8));
 	case ROW_POOL_DEFAULT:
 		return pool_learn_default(t, user_read(ARGUMENT(t, row->a), 8),
 					  ordinal_argument(t, row, ARGUMENT(t, row->b)));
 	default:
-		return pool_set_current(t, ARGUMENT(t, row->b), ordinal_argument(t, row, ARGUMENT(t, row->a)));
+		return pool_set_current(t, ARGUMENT(t, row->b),
+					ordinal_argument(t, row, ARGUMENT(t, row->a)));
 	}
 }
 
@@ -636,8 +643,7 @@ static noinline int info_values(struct thread *t, __u64 driver_free)
 	return t->scratch[7] != LEDGER_NO_LIMIT;
 }
 
-static inlined void info_write(struct thread *t, __u32 i, __u64 address,
-							    __u64 value)
+static inlined void info_write(struct thread *t, __u32 i, __u64 address, __u64 value)
 {
 	t->scratch[i] = address;
 	t->scratch[AUDIT_WRITES + i] = value;
@@ -684,7 +690,8 @@ static noinline int info_nvml(struct thread *t, const struct row *row)
 		return 0;
 	info_write(t, 0, row->action == ROW_NVML_MEMORY ? at : at + 8, t->scratch[7]);
 	info_write(t, 1, at + free_at, t->scratch[6]);
-	info_write(t, 2, at + used_at, t->scratch[7] > t->scratch[6] ? t->scratch[7] - t->scratch[6] : 0);
+	info_write(t, 2, at + used_at,
+		   t->scratch[7] > t->scratch[6] ? t->scratch[7] - t->scratch[6] : 0);
 	return write_results(t, 8);
 }
 
@@ -739,7 +746,8 @@ static inlined int call_leave(struct thread *t, __u32 code)
 	if (row->action == ROW_DEVICE_UUID)
 		return leave_uuid(t);
 	if (row->action == ROW_SETTLE)
-		return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE, 0);
+		return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0],
+				  AUDIT_REASON_NONE, 0);
 	return leave_info(t);
 }
 

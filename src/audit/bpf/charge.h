@@ -37,7 +37,8 @@ static noinline int charge_has_request(struct ledger_chain *chain, __u32 device)
 	return 0;
 }
 
-static noinline int charge_device(struct thread *t, struct audit_process *p, __u32 device, __u64 bytes)
+static noinline int charge_device(struct thread *t, struct audit_process *p, __u32 device,
+				  __u64 bytes)
 {
 	struct ledger *whole = &books[ledger_index(WHOLE_DEVICE, device)];
 	int r;

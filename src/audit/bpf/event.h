@@ -11,7 +11,7 @@
 
 #include "state.h"
 
-#define EVENT_WINDOW_NS  100000000ULL
+#define EVENT_WINDOW_NS	 100000000ULL
 #define EVENT_WINDOW_CAP 256
 
 static inlined int event_within_cap(struct audit_tenant *tenant, __u64 now)

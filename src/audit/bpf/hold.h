@@ -26,23 +26,23 @@
 #define HOLD_ROUNDS	   (1 << 20)
 #define HOLDER_SILENT_NS   2000000000ULL
 #define WRITE_WAIT_NS	   1000000000ULL
-#define LAUNCH_WAIT_NS	   1000000000ULL	/* a launch waits for the holder no longer */
+#define LAUNCH_WAIT_NS	   1000000000ULL /* a launch waits for the holder no longer */
 #define CODE_OUT_OF_MEMORY 2
 
 /* What is to be done with a call. */
 enum verdict {
-	CALL_IGNORE,	/* it does not run, or its return is of no interest */
-	CALL_RUN,	/* what it asks for is reserved */
-	CALL_ANSWER,	/* the program answers it */
-	CALL_WAIT,	/* the holder is to hold or answer it */
-	CALL_FORCED,	/* it runs although it does not fit */
+	CALL_IGNORE, /* it does not run, or its return is of no interest */
+	CALL_RUN,    /* what it asks for is reserved */
+	CALL_ANSWER, /* the program answers it */
+	CALL_WAIT,   /* the holder is to hold or answer it */
+	CALL_FORCED, /* it runs although it does not fit */
 };
 
 struct hold_wait {
 	__u64 deadline;
 	__u64 sp;
 	__u32 slot;
-	__u32 over;	/* 1 the holder has taken over, 2 nobody has in time, 3 the thread is being killed */
+	__u32 over; /* 1 the holder has taken over, 2 nobody has in time, 3 the thread is being killed */
 };
 
 static noinline int task_is_dying(void)
@@ -152,8 +152,8 @@ alone int slot_claim(struct thread *t, __u32 owner)
 	for (__u32 i = 0; i < HOLD_PROBES; i++) {
 		struct audit_slot *slot = SLOT(tid + i);
 
-		if (__sync_val_compare_and_swap(&slot->state, AUDIT_SLOT_FREE, AUDIT_SLOT_CLAIMED) !=
-		    AUDIT_SLOT_FREE)
+		if (__sync_val_compare_and_swap(&slot->state, AUDIT_SLOT_FREE,
+						AUDIT_SLOT_CLAIMED) != AUDIT_SLOT_FREE)
 			continue;
 		__sync_fetch_and_add(&TENANT(owner)->n_slots, 1);
 		__sync_fetch_and_add(&control.n_slots, 1);
@@ -218,8 +218,10 @@ static noinline int slot_hand_over(struct audit_regs *ctx, struct thread *t)
 	t->asked = slot->ask == AUDIT_ASK_ANSWER;
 	WRITE_ONCE(slot->state, AUDIT_SLOT_WAITING);
 	wake_send(AUDIT_WAKE_SLOT, at, slot->tgid, slot->tid);
-	over = slot_wait(at, t->reason == AUDIT_REASON_COMPUTE ? LAUNCH_WAIT_NS :
-						READ_ONCE(control.failure_wait_ns), t->sp);
+	over = slot_wait(at,
+			 t->reason == AUDIT_REASON_COMPUTE ? LAUNCH_WAIT_NS
+							   : READ_ONCE(control.failure_wait_ns),
+			 t->sp);
 	/* The holder may come just when the wait is over: then the slot is its own. */
 	if (over == 1 || !slot_free(at, AUDIT_SLOT_WAITING))
 		return CALL_IGNORE;
@@ -248,7 +250,8 @@ static inlined __u64 deadline_of(__u64 begin, __u64 wait_ns)
 /* Whom a refusal is about: where the device is full, that is who asks. */
 static inlined __u32 tenant_concerned(struct thread *t)
 {
-	return t->refused_by == WHOLE_DEVICE ? PROCESS(t->process)->chain.tenants[0] : t->refused_by;
+	return t->refused_by == WHOLE_DEVICE ? PROCESS(t->process)->chain.tenants[0]
+					     : t->refused_by;
 }
 
 static noinline int refused(struct thread *t, __u64 waited_ns)
@@ -331,7 +334,8 @@ static noinline int queue_is_ahead(struct thread *t)
 	}
 	t->refused_by = WHOLE_DEVICE;
 	return READ_ONCE(books[ledger_index(WHOLE_DEVICE, t->call_device)].n_queued) &&
-	       charge_has_request(&p->chain, t->call_device) && holder_is_there() && hold_wait_of(t);
+	       charge_has_request(&p->chain, t->call_device) && holder_is_there() &&
+	       hold_wait_of(t);
 }
 
 static noinline int admitted(struct thread *t, int own)

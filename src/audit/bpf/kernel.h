@@ -25,15 +25,15 @@
  * without such cuts the programs are too large for it. It takes numbers and pointers to records that may
  * be NULL as far as it knows.
  */
-#define alone __attribute__((__noinline__))
-#define READ_ONCE(x) (*(volatile __typeof__(x) *)&(x))
+#define alone		     __attribute__((__noinline__))
+#define READ_ONCE(x)	     (*(volatile __typeof__(x) *)&(x))
 #define WRITE_ONCE(x, value) (*(volatile __typeof__(x) *)&(x) = (value))
 
 #define SIGKILL 9
 
 /* A program that waits gives up the CPU (in bpf_copy_from_user_task()) in every so many rounds. */
-#define YIELD_EVERY 8
-#define SEND_SIGNAL_DELIVERED 0	/* of the tracepoint signal_generate */
+#define YIELD_EVERY	      8
+#define SEND_SIGNAL_DELIVERED 0 /* of the tracepoint signal_generate */
 
 #define __core __attribute__((preserve_access_index))
 

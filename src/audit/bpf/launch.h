@@ -11,20 +11,20 @@
 
 #include "object.h"
 
-#define LAUNCH_PROBES	8
-#define LAUNCH_TOLD_NS	10000000000ULL
-#define HASH_FACTOR	0x9e3779b97f4a7c15ULL
+#define LAUNCH_PROBES  8
+#define LAUNCH_TOLD_NS 10000000000ULL
+#define HASH_FACTOR    0x9e3779b97f4a7c15ULL
 
-#define WORK(i)		(&state.works[(i) & (AUDIT_WORKS - 1)])
-#define KERNEL(work, i) (&(work)->kernels[(i) & (AUDIT_KERNELS - 1)])
+#define WORK(i)		      (&state.works[(i) & (AUDIT_WORKS - 1)])
+#define KERNEL(work, i)	      (&(work)->kernels[(i) & (AUDIT_KERNELS - 1)])
 #define SHARE(tenant, device) (&state.shares[ledger_index(tenant, device)])
 
 /* What t->scratch holds during a launch. */
 enum launch_scratch {
-	LAUNCH_WORK,	/* number of the process' record */
-	LAUNCH_KEY,	/* kind of launch */
-	LAUNCH_COST,	/* device time that it is expected to take */
-	LAUNCH_GRID,	/* three words of 32 bits */
+	LAUNCH_WORK, /* number of the process' record */
+	LAUNCH_KEY,  /* kind of launch */
+	LAUNCH_COST, /* device time that it is expected to take */
+	LAUNCH_GRID, /* three words of 32 bits */
 };
 
 static noinline __u64 launch_blocks(struct thread *t, const struct row *row)
@@ -61,7 +61,8 @@ static noinline int launch_identify(struct thread *t)
 /* Without one of these calls a process has nothing to launch, or nowhere to. */
 static inlined int row_precedes_launches(const struct row *row)
 {
-	return row->action == ROW_CONTEXT_CREATE || row->action == ROW_PRIMARY_RETAIN || row->action == ROW_SETTLE;
+	return row->action == ROW_CONTEXT_CREATE || row->action == ROW_PRIMARY_RETAIN ||
+	       row->action == ROW_SETTLE;
 }
 
 static noinline int process_is_paced(const struct audit_process *p)
@@ -189,7 +190,8 @@ alone int launch_cost(struct thread *t)
 	launch_identify(t);
 	k = KERNEL(work, launch_find(work, t->scratch[LAUNCH_KEY], t->call_device));
 	cost = READ_ONCE(k->cost_ns);
-	t->scratch[LAUNCH_COST] = cost ? cost : READ_ONCE(work->guess_ns[t->call_device & (LEDGER_DEVICES - 1)]);
+	t->scratch[LAUNCH_COST] =
+		cost ? cost : READ_ONCE(work->guess_ns[t->call_device & (LEDGER_DEVICES - 1)]);
 	t->scratch[LAUNCH_KEY] = k - work->kernels;
 	return 0;
 }
@@ -256,7 +258,8 @@ static noinline int launch_tell(struct thread *t, struct share *s)
 	__u64 told = READ_ONCE(s->told_ns);
 
 	__sync_fetch_and_add(&s->n_throttled, 1);
-	if (now < told + LAUNCH_TOLD_NS || __sync_val_compare_and_swap(&s->told_ns, told, now) != told)
+	if (now < told + LAUNCH_TOLD_NS ||
+	    __sync_val_compare_and_swap(&s->told_ns, told, now) != told)
 		return 0;
 	return event_send(AUDIT_EVENT_THROTTLED, t, t->refused_by, AUDIT_REASON_COMPUTE, 0);
 }
@@ -286,7 +289,8 @@ static noinline int launch_enter(struct audit_regs *ctx, struct thread *t)
 	t->call_device = device_of_thread(t);
 	launch_cost(t);
 	own = slot_own(t);
-	if (!launch_is_due(t) && launch_hold(t, own) == CALL_WAIT && slot_hand_over(ctx, t) != CALL_FORCED)
+	if (!launch_is_due(t) && launch_hold(t, own) == CALL_WAIT &&
+	    slot_hand_over(ctx, t) != CALL_FORCED)
 		return 0;
 	if (own >= 0)
 		launch_resumed(t, own);

@@ -28,7 +28,8 @@ static long charging_try(__u32 i, struct moving_try *try)
 	__u32 *charging = &PROCESS(try->process)->charging;
 	__u32 was = READ_ONCE(*charging);
 
-	try->done = !(was & AUDIT_PROCESS_MOVING) && __sync_val_compare_and_swap(charging, was, was + 1) == was;
+	try->done = !(was & AUDIT_PROCESS_MOVING) &&
+		    __sync_val_compare_and_swap(charging, was, was + 1) == was;
 	return try->done;
 }
 

@@ -195,9 +195,12 @@ static noinline __u64 user_read(__u64 address, __u32 width)
 static noinline __u64 element_bytes(__u32 format, __u32 channels)
 {
 	switch (format) {
-	case 0x01: case 0x08:
+	case 0x01:
+	case 0x08:
 		return channels;
-	case 0x02: case 0x09: case 0x10:
+	case 0x02:
+	case 0x09:
+	case 0x10:
 		return 2ULL * channels;
 	default:
 		return 4ULL * channels;

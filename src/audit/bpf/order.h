@@ -98,7 +98,8 @@ static long object_reap(void *map, struct object_key *key, struct object *o, voi
 {
 	__u32 tenant = o->tenant;
 
-	if (READ_ONCE(PROCESS(o->process)->serial) != key->serial && bpf_map_delete_elem(&objects, key) == 0)
+	if (READ_ONCE(PROCESS(o->process)->serial) != key->serial &&
+	    bpf_map_delete_elem(&objects, key) == 0)
 		__sync_fetch_and_sub(&TENANT(tenant)->n_objects, 1);
 	return 0;
 }

@@ -13,13 +13,13 @@
 
 #include "object.h"
 
-#define PLACE_ROUNDS	  (1 << 23)
-#define PLACE_HINT_NS	  500000000ULL
-#define PLACE_FOUND_NS	  1000000000ULL
+#define PLACE_ROUNDS	     (1 << 23)
+#define PLACE_HINT_NS	     500000000ULL
+#define PLACE_FOUND_NS	     1000000000ULL
 #define PLACE_OF(p, ordinal) READ_ONCE((p)->device_of[(ordinal) & (LEDGER_DEVICES - 1)])
 
 enum place_wait_for {
-	PLACE_TURN,	/* no other number of the process is being dealt with */
+	PLACE_TURN, /* no other number of the process is being dealt with */
 	PLACE_HINT,
 	PLACE_FOUND,
 };
@@ -57,7 +57,8 @@ static long place_round(__u32 i, struct thread **thread)
 	char byte;
 
 	t->scratch[PLACE_OVER] = place_has_come(t);
-	if (t->scratch[PLACE_OVER] || bpf_ktime_get_ns() >= t->scratch[PLACE_DEADLINE] || task_is_dying())
+	if (t->scratch[PLACE_OVER] || bpf_ktime_get_ns() >= t->scratch[PLACE_DEADLINE] ||
+	    task_is_dying())
 		return 1;
 	if (i % YIELD_EVERY == 0)
 		bpf_copy_from_user_task(&byte, 1, (void *)t->sp, bpf_get_current_task_btf(), 0);
@@ -181,7 +182,8 @@ alone int place_found(struct thread *t)
 
 	if (!t)
 		return 0;
-	event_send(AUDIT_EVENT_PLACE, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE, 0);
+	event_send(AUDIT_EVENT_PLACE, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE,
+		   0);
 	known = place_await(t, PLACE_FOUND, PLACE_FOUND_NS);
 	device = process_device_of(t->process, t->ordinal);
 	place_give_up_others(t, device, /* to_overhead= */ !known);

@@ -12,9 +12,9 @@
 
 #include "place.h"
 
-#define POOL_DEFAULT_OF(device)	  (1ULL + (device))	/* not a handle any driver gives */
-#define POOL_IS_ALIAS		  (1ULL << 63)		/* in counts: a name of the device's default pool */
-#define POOL_ATTRIBUTE_THRESHOLD  4
+#define POOL_DEFAULT_OF(device)	 (1ULL + (device)) /* not a handle any driver gives */
+#define POOL_IS_ALIAS		 (1ULL << 63) /* in counts: a name of the device's default pool */
+#define POOL_ATTRIBUTE_THRESHOLD 4
 
 /* The pool under a handle; one that was never seen is taken for the device's default pool. */
 static noinline struct object *pool_find(struct thread *t, __u64 handle)

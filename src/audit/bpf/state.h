@@ -16,7 +16,7 @@
 const volatile __u32 my_generation = 0;
 const volatile _Bool can_write_context = 0;
 const volatile _Bool can_write_user = 0;
-const volatile __u32 linger_rounds = 0;	/* for a test: how long a hit of a probe is let pass */
+const volatile __u32 linger_rounds = 0; /* for a test: how long a hit of a probe is let pass */
 
 struct audit_state state;
 
@@ -79,30 +79,30 @@ struct {
 struct thread {
 	__u64 contexts[AUDIT_CONTEXT_DEPTH];
 	__u32 n_contexts;
-	__u32 device;		/* of the context on top, AUDIT_NO_DEVICE while unknown */
+	__u32 device; /* of the context on top, AUDIT_NO_DEVICE while unknown */
 
-	__u32 passed;		/* generation that let the hit of a probe at `passed_sp` pass, as it had not begun */
+	__u32 passed; /* generation that let the hit of a probe at `passed_sp` pass, as it had not begun */
 	__u64 passed_sp;
-	__u32 active;		/* between entry and return of a call */
-	__u32 asked;		/* an answer was asked for; a return of 0 means that the call ran all the same */
+	__u32 active; /* between entry and return of a call */
+	__u32 asked; /* an answer was asked for; a return of 0 means that the call ran all the same */
 	__u32 row;
-	__u32 process;		/* number of its record, and its serial then */
+	__u32 process; /* number of its record, and its serial then */
 	__u32 serial;
-	__u32 slot;		/* number + 1 of the slot it waits in */
+	__u32 slot; /* number + 1 of the slot it waits in */
 	__s32 ret_delta;
 	__u32 call_device;
-	__u32 ordinal;		/* whose device is not known, and the devices that it may be: see place.h */
+	__u32 ordinal; /* whose device is not known, and the devices that it may be: see place.h */
 	__u32 candidates;
 	__u64 sp;
-	__u64 arguments[8];	/* six in registers; a power of two for the index */
-	__u64 size;		/* what the call asks for */
-	__u64 reserved;		/* what of this was reserved */
+	__u64 arguments[8]; /* six in registers; a power of two for the index */
+	__u64 size;	    /* what the call asks for */
+	__u64 reserved;	    /* what of this was reserved */
 	__u64 pool;
 
 	struct ledger_chain chain;
-	__u32 refused_by;	/* tenant */
-	__u32 reason;		/* enum audit_reason */
-	struct object object;	/* taken by a free */
+	__u32 refused_by;     /* tenant */
+	__u32 reason;	      /* enum audit_reason */
+	struct object object; /* taken by a free */
 	__u64 object_handle;
 	__u32 object_kind;
 	__u64 scratch[16];
@@ -115,11 +115,11 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
-#define TENANT(i)  (&state.tenants[(i) & (LEDGER_TENANTS - 1)])
-#define DEVICE(i)  (&devices[(i) & (LEDGER_DEVICES - 1)])
-#define PROCESS(i) (&processes[(i) & (AUDIT_PROCESSES - 1)])
-#define SLOT(i)    (&slots[(i) & (AUDIT_SLOTS - 1)])
-#define ROW_AT(i)  (&rows[(i) < ROW_COUNT ? (i) : 0])
-#define ARGUMENT(t, i) ((t)->arguments[(i) & 7])
+#define TENANT(i)      (&state.tenants[(i) & (LEDGER_TENANTS - 1)])
+#define DEVICE(i)      (&devices[(i) & (LEDGER_DEVICES - 1)])
+#define PROCESS(i)     (&processes[(i) & (AUDIT_PROCESSES - 1)])
+#define SLOT(i)	       (&slots[(i) & (AUDIT_SLOTS - 1)])
+#define ROW_AT(i)      (&rows[(i) < ROW_COUNT ? (i) : 0])
+#define ARGUMENT(t, i) ((t)->arguments[(i)&7])
 
 #endif

@@ -11,7 +11,7 @@
 #include "event.h"
 #include "moving.h"
 
-#define WHO_PROBES	  16	/* a process' record stands among so many from its pid's place on */
+#define WHO_PROBES	  16 /* a process' record stands among so many from its pid's place on */
 #define WHO_CGROUP_LEVELS 16
 #define WHO_ROUNDS	  (1 << 16)
 
@@ -133,7 +133,8 @@ alone int process_new(struct thread *t, __u32 tgid)
 	return at;
 }
 
-static noinline int process_move_charge(struct audit_process *p, const struct ledger_chain *to, __u32 device)
+static noinline int process_move_charge(struct audit_process *p, const struct ledger_chain *to,
+					__u32 device)
 {
 	__u64 bytes = READ_ONCE(p->use[device & (LEDGER_DEVICES - 1)]) +
 		      READ_ONCE(p->overhead[device & (LEDGER_DEVICES - 1)]);

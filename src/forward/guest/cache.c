@@ -69,7 +69,8 @@ static bool current_find(unsigned call, void *ret, size_t room)
 	return false;
 }
 
-bool cache_find(enum wire_cache what, unsigned call, const void *body, size_t size, void *ret, size_t room)
+bool cache_find(enum wire_cache what, unsigned call, const void *body, size_t size, void *ret,
+		size_t room)
 {
 	struct entry *e;
 	bool found;
@@ -119,8 +120,8 @@ static void current_add(unsigned call, const void *answer, size_t answer_size)
 	}
 }
 
-void cache_add(enum wire_cache what, unsigned call, const void *body, size_t size, const void *answer,
-	       size_t answer_size)
+void cache_add(enum wire_cache what, unsigned call, const void *body, size_t size,
+	       const void *answer, size_t answer_size)
 {
 	struct entry *e, **bucket;
 

@@ -12,11 +12,12 @@
  *
  * Return: is it there?
  */
-bool cache_find(enum wire_cache what, unsigned call, const void *body, size_t size, void *ret, size_t room);
+bool cache_find(enum wire_cache what, unsigned call, const void *body, size_t size, void *ret,
+		size_t room);
 
 /** cache_add() - keep it. Answers beyond what there is room for are not kept. */
-void cache_add(enum wire_cache what, unsigned call, const void *body, size_t size, const void *answer,
-	       size_t answer_size);
+void cache_add(enum wire_cache what, unsigned call, const void *body, size_t size,
+	       const void *answer, size_t answer_size);
 
 /** cache_end() - answers of that sort are not right any more */
 void cache_end(enum wire_cache what);

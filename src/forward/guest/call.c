@@ -36,15 +36,16 @@ static size_t piece_size(const struct wire_argument *argument, const uint64_t *w
 
 static bool is_read(const struct wire_argument *argument)
 {
-	return argument->kind == WIRE_IN || argument->kind == WIRE_IN_N || argument->kind == WIRE_INOUT ||
-	       argument->kind == WIRE_STRING || argument->kind == WIRE_HANDLES;
+	return argument->kind == WIRE_IN || argument->kind == WIRE_IN_N ||
+	       argument->kind == WIRE_INOUT || argument->kind == WIRE_STRING ||
+	       argument->kind == WIRE_HANDLES;
 }
 
 static bool is_written(const struct wire_argument *argument)
 {
-	return argument->kind == WIRE_OUT || argument->kind == WIRE_OUT_N || argument->kind == WIRE_OUT_HANDLE ||
-	       argument->kind == WIRE_INOUT || argument->kind == WIRE_LIST ||
-	       argument->kind == WIRE_STRING_OUT;
+	return argument->kind == WIRE_OUT || argument->kind == WIRE_OUT_N ||
+	       argument->kind == WIRE_OUT_HANDLE || argument->kind == WIRE_INOUT ||
+	       argument->kind == WIRE_LIST || argument->kind == WIRE_STRING_OUT;
 }
 
 static size_t buffer_size(const struct guest_buffer *buffer, uint64_t size)
@@ -100,7 +101,8 @@ static void encode(const struct wire_call *wire, const uint64_t *words, void *bo
 		if (words[i] == 0)
 			out[i] = 0;
 		else if (is_read(argument))
-			out[i] = encode_piece(&at, (const void *)words[i], piece_size(argument, words, words[i]));
+			out[i] = encode_piece(&at, (const void *)words[i],
+					      piece_size(argument, words, words[i]));
 		else if (argument->kind == WIRE_STRING_OUT)
 			out[i] = 1;
 		else if (is_written(argument))
@@ -113,8 +115,8 @@ static void encode(const struct wire_call *wire, const uint64_t *words, void *bo
 }
 
 /* A list's length is what the call said, at most what there was room for. */
-static void decode_list(const struct wire_argument *argument, uint64_t *to, size_t room, const uint8_t *from,
-			size_t n)
+static void decode_list(const struct wire_argument *argument, uint64_t *to, size_t room,
+			const uint8_t *from, size_t n)
 {
 	memcpy(to, from, MIN(n, room) * argument->size);
 }
@@ -126,7 +128,8 @@ static const char *text_keep(const char *from)
 }
 
 /* Lists are filled after their numbers are known, so the numbers of before are kept. */
-static void decode(const struct wire_call *wire, const uint64_t *words, const uint8_t *data, size_t size)
+static void decode(const struct wire_call *wire, const uint64_t *words, const uint8_t *data,
+		   size_t size)
 {
 	size_t i, piece, room[CALL_N_ARGUMENTS_MAX] = { 0 };
 
@@ -193,7 +196,8 @@ static CUresult ask_and_decode(const struct wire_call *wire, const uint64_t *wor
 }
 
 /* The question is written aside first: it is what the answer is kept under. */
-static CUresult call_cached(enum call_id id, const struct wire_call *wire, const uint64_t *words, size_t size)
+static CUresult call_cached(enum call_id id, const struct wire_call *wire, const uint64_t *words,
+			    size_t size)
 {
 	uint64_t question[512], answer[1024];
 	struct guest_lane *l;

@@ -16,26 +16,26 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define CALL(name, ...)                       \
-	EXPORT CUresult name(__VA_ARGS__);    \
+#define CALL(name, ...)                                                                            \
+	EXPORT CUresult name(__VA_ARGS__);                                                         \
 	EXPORT CUresult name(__VA_ARGS__)
 
 /*
  * Defines name and its twin by one body, which is told by `id` which of them was called.
  * @args is the list of arguments in parentheses, @names the same without types.
  */
-#define CALL_TWINS(name, suffix, args, names)                            \
-	static CUresult do_##name(enum call_id id, TWIN_STRIP args);     \
-	EXPORT CUresult name args;                                       \
-	EXPORT CUresult name args                                        \
-	{                                                                \
-		return do_##name(CALL_ID_##name, TWIN_STRIP names);      \
-	}                                                                \
-	EXPORT CUresult name##suffix args;                               \
-	EXPORT CUresult name##suffix args                                \
-	{                                                                \
-		return do_##name(CALL_ID_##name##suffix, TWIN_STRIP names); \
-	}                                                                \
+#define CALL_TWINS(name, suffix, args, names)                                                      \
+	static CUresult do_##name(enum call_id id, TWIN_STRIP args);                               \
+	EXPORT CUresult name args;                                                                 \
+	EXPORT CUresult name args                                                                  \
+	{                                                                                          \
+		return do_##name(CALL_ID_##name, TWIN_STRIP names);                                \
+	}                                                                                          \
+	EXPORT CUresult name##suffix args;                                                         \
+	EXPORT CUresult name##suffix args                                                          \
+	{                                                                                          \
+		return do_##name(CALL_ID_##name##suffix, TWIN_STRIP names);                        \
+	}                                                                                          \
 	static CUresult do_##name(enum call_id id, TWIN_STRIP args)
 #define TWIN_STRIP(...) __VA_ARGS__
 

@@ -122,12 +122,14 @@ static CUresult send_function(enum call_id id, uint64_t stream, uint64_t functio
 	return call_post(l);
 }
 
-CALL_TWINS(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn function, void *data), (stream, function, data))
+CALL_TWINS(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn function, void *data),
+	   (stream, function, data))
 {
 	return send_function(id, POINTER(stream), POINTER(function), POINTER(data));
 }
 
-CALL_TWINS(cuStreamAddCallback, _ptsz, (CUstream stream, CUstreamCallback function, void *data, unsigned flags),
+CALL_TWINS(cuStreamAddCallback, _ptsz,
+	   (CUstream stream, CUstreamCallback function, void *data, unsigned flags),
 	   (stream, function, data, flags))
 {
 	if (flags)

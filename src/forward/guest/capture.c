@@ -26,7 +26,8 @@ CALL_TWINS(cuStreamBeginCapture, _ptsz, (CUstream stream), (stream))
 	return begin(id, stream, /* mode= */ 0);
 }
 
-CALL_TWINS(cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+CALL_TWINS(cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCaptureMode mode),
+	   (stream, mode))
 {
 	return begin(id, stream, mode);
 }

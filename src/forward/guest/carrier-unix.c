@@ -64,7 +64,8 @@ static int ask(struct wire_message *message, int *ret_fds, size_t n_fds)
 
 static int map(int fd, void *at, uint64_t size, void **ret)
 {
-	void *mapped = mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
+	void *mapped =
+		mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
 
 	if (mapped == MAP_FAILED)
 		return -errno;
@@ -160,7 +161,9 @@ static int fill(int fd, const void *from, uint64_t size)
 
 static int grant(void *address, uint64_t size, bool keep, uint32_t *ret_id)
 {
-	struct wire_message message = { .type = WIRE_GRANT, .address = (uintptr_t)address, .size = size };
+	struct wire_message message = { .type = WIRE_GRANT,
+					.address = (uintptr_t)address,
+					.size = size };
 	void *mapped;
 	int fd, r;
 

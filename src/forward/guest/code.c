@@ -135,8 +135,8 @@ static void *option_value(const struct options *options, CUjit_option name)
 	return NULL;
 }
 
-static const uint8_t *take_text(const struct options *options, CUjit_option buffer, CUjit_option size,
-				const uint8_t *data, size_t *left)
+static const uint8_t *take_text(const struct options *options, CUjit_option buffer,
+				CUjit_option size, const uint8_t *data, size_t *left)
 {
 	char *to = option_value(options, buffer);
 	size_t room = MIN((size_t)(uintptr_t)option_value(options, size), (size_t)32 << 10);
@@ -148,9 +148,11 @@ static const uint8_t *take_text(const struct options *options, CUjit_option buff
 	return data + wire_align(room);
 }
 
-static CUresult load(enum call_id id, const struct options *options, const struct parcel *parcel, void *ret)
+static CUresult load(enum call_id id, const struct options *options, const struct parcel *parcel,
+		     void *ret)
 {
-	size_t i, left, size = sizeof(parcel->buffer) + (1 + 2 * (size_t)options->n) * sizeof(uint64_t);
+	size_t i, left,
+		size = sizeof(parcel->buffer) + (1 + 2 * (size_t)options->n) * sizeof(uint64_t);
 	const uint8_t *data = NULL;
 	struct guest_lane *l;
 	uint64_t *at;
@@ -172,8 +174,10 @@ static CUresult load(enum call_id id, const struct options *options, const struc
 			memcpy(ret, data, sizeof(uint64_t));
 		data += sizeof(uint64_t);
 		left -= sizeof(uint64_t);
-		data = take_text(options, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, data, &left);
-		take_text(options, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, data, &left);
+		data = take_text(options, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+				 data, &left);
+		take_text(options, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+			  data, &left);
 	}
 	return lane_error(l, r);
 }
@@ -214,7 +218,8 @@ static CUresult file_read(const char *path, char **ret)
 	text = calloc(1, (size_t)st.st_size + sizeof(Elf64_Ehdr));
 	if (!text)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	while (done < (size_t)st.st_size && (n = read(fd, text + done, (size_t)st.st_size - done)) > 0)
+	while (done < (size_t)st.st_size &&
+	       (n = read(fd, text + done, (size_t)st.st_size - done)) > 0)
 		done += (size_t)n;
 	if (done < (size_t)st.st_size)
 		return CUDA_ERROR_FILE_NOT_FOUND;
@@ -222,7 +227,8 @@ static CUresult file_read(const char *path, char **ret)
 	return CUDA_SUCCESS;
 }
 
-CALL(cuModuleLoadDataEx, CUmodule *ret, const void *image, unsigned n, CUjit_option *options, void **values)
+CALL(cuModuleLoadDataEx, CUmodule *ret, const void *image, unsigned n, CUjit_option *options,
+     void **values)
 {
 	return load_image(CALL_ID_cuModuleLoadDataEx, image, n, options, values, ret);
 }
@@ -251,14 +257,14 @@ CALL(cuModuleLoad, CUmodule *ret, const char *path)
 }
 
 /* The library's own options are about host code, which is here. */
-CALL(cuLibraryLoadData, CUlibrary *ret, const void *image, CUjit_option *options, void **values, unsigned n,
-     CUlibraryOption *own, void **own_values, unsigned n_own)
+CALL(cuLibraryLoadData, CUlibrary *ret, const void *image, CUjit_option *options, void **values,
+     unsigned n, CUlibraryOption *own, void **own_values, unsigned n_own)
 {
 	return load_image(CALL_ID_cuLibraryLoadData, image, n, options, values, ret);
 }
 
-CALL(cuLibraryLoadFromFile, CUlibrary *ret, const char *path, CUjit_option *options, void **values, unsigned n,
-     CUlibraryOption *own, void **own_values, unsigned n_own)
+CALL(cuLibraryLoadFromFile, CUlibrary *ret, const char *path, CUjit_option *options, void **values,
+     unsigned n, CUlibraryOption *own, void **own_values, unsigned n_own)
 {
 	_cleanup_free_ char *image = NULL;
 	CUresult r = session_check();
@@ -268,5 +274,7 @@ CALL(cuLibraryLoadFromFile, CUlibrary *ret, const char *path, CUjit_option *opti
 	if (!ret || !path)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = file_read(path, &image);
-	return r == CUDA_SUCCESS ? cuLibraryLoadData(ret, image, options, values, n, own, own_values, n_own) : r;
+	return r == CUDA_SUCCESS
+		       ? cuLibraryLoadData(ret, image, options, values, n, own, own_values, n_own)
+		       : r;
 }

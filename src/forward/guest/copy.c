@@ -83,8 +83,8 @@ struct line {
 };
 
 /* Each call has its arguments in an order of its own. */
-static void line_words(const struct line *line, size_t offset, const struct guest_buffer *buffer, size_t size,
-		       uint64_t words[CALL_N_ARGUMENTS_MAX])
+static void line_words(const struct line *line, size_t offset, const struct guest_buffer *buffer,
+		       size_t size, uint64_t words[CALL_N_ARGUMENTS_MAX])
 {
 	const struct wire_argument *arguments = wire_calls[line->call].arguments;
 	uint64_t far = line->far + offset, near = POINTER(buffer);
@@ -117,7 +117,8 @@ static CUresult line_whole(const struct line *line, const struct guest_buffer *b
 }
 
 /* One piece of pageable memory. */
-static CUresult piece_send(struct copy_pipe *pipe, const struct line *line, size_t offset, size_t size)
+static CUresult piece_send(struct copy_pipe *pipe, const struct line *line, size_t offset,
+			   size_t size)
 {
 	uint64_t words[CALL_N_ARGUMENTS_MAX];
 	struct guest_buffer buffer = { NULL };
@@ -132,7 +133,8 @@ static CUresult piece_send(struct copy_pipe *pipe, const struct line *line, size
 		memcpy(heap_at(block), (const char *)line->near + offset, size);
 	line_words(line, offset, &buffer, size, words);
 	r = call_words_awaited(line->call, words);
-	copy_pipe_sent(pipe, line->out && r == CUDA_SUCCESS ? (char *)line->near + offset : NULL, size);
+	copy_pipe_sent(pipe, line->out && r == CUDA_SUCCESS ? (char *)line->near + offset : NULL,
+		       size);
 	return r;
 }
 
@@ -200,15 +202,18 @@ static CUresult line_copy(const struct line *line)
 	return line_in_pieces(line);
 }
 
-CALL_TWINS(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr to, const void *from, size_t size), (to, from, size))
+CALL_TWINS(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr to, const void *from, size_t size),
+	   (to, from, size))
 {
 	return line_copy(&(struct line){ .call = id, .near = from, .far = to, .size = size });
 }
 
-CALL_TWINS(cuMemcpyHtoDAsync_v2, _ptsz, (CUdeviceptr to, const void *from, size_t size, CUstream stream),
+CALL_TWINS(cuMemcpyHtoDAsync_v2, _ptsz,
+	   (CUdeviceptr to, const void *from, size_t size, CUstream stream),
 	   (to, from, size, stream))
 {
-	return line_copy(&(struct line){ id, .near = from, .far = to, .size = size, .stream = POINTER(stream) });
+	return line_copy(&(struct line){ id, .near = from, .far = to, .size = size,
+					 .stream = POINTER(stream) });
 }
 
 CALL_TWINS(cuMemcpyDtoH_v2, _ptds, (void *to, CUdeviceptr from, size_t size), (to, from, size))
@@ -219,13 +224,15 @@ CALL_TWINS(cuMemcpyDtoH_v2, _ptds, (void *to, CUdeviceptr from, size_t size), (t
 CALL_TWINS(cuMemcpyDtoHAsync_v2, _ptsz, (void *to, CUdeviceptr from, size_t size, CUstream stream),
 	   (to, from, size, stream))
 {
-	return line_copy(&(struct line){ id, true, to, from, .size = size, .stream = POINTER(stream) });
+	return line_copy(
+		&(struct line){ id, true, to, from, .size = size, .stream = POINTER(stream) });
 }
 
 CALL_TWINS(cuMemcpyHtoA_v2, _ptds, (CUarray to, size_t offset, const void *from, size_t size),
 	   (to, offset, from, size))
 {
-	return line_copy(&(struct line){ id, .near = from, .far = offset, .array = POINTER(to), .size = size });
+	return line_copy(&(struct line){ id, .near = from, .far = offset, .array = POINTER(to),
+					 .size = size });
 }
 
 CALL_TWINS(cuMemcpyAtoH_v2, _ptds, (void *to, CUarray from, size_t offset, size_t size),
@@ -248,8 +255,8 @@ struct directions {
 	enum call_id in, out, across;
 };
 
-static CUresult copy_anywhere(const struct directions *calls_for, CUdeviceptr to, CUdeviceptr from, size_t size,
-			      uint64_t stream)
+static CUresult copy_anywhere(const struct directions *calls_for, CUdeviceptr to, CUdeviceptr from,
+			      size_t size, uint64_t stream)
 {
 	bool to_far, from_far;
 	CUresult r = session_check();
@@ -261,9 +268,11 @@ static CUresult copy_anywhere(const struct directions *calls_for, CUdeviceptr to
 	if (to_far && from_far)
 		return CALL_WORDS(calls_for->across, to, from, size, stream);
 	if (to_far)
-		return line_copy(&(struct line){ calls_for->in, false, (void *)from, to, 0, size, stream });
+		return line_copy(
+			&(struct line){ calls_for->in, false, (void *)from, to, 0, size, stream });
 	if (from_far)
-		return line_copy(&(struct line){ calls_for->out, true, (void *)to, from, 0, size, stream });
+		return line_copy(
+			&(struct line){ calls_for->out, true, (void *)to, from, 0, size, stream });
 	memmove((void *)to, (void *)from, size);
 	return CUDA_SUCCESS;
 }
@@ -272,7 +281,8 @@ CALL_TWINS(cuMemcpy, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to
 {
 	static const struct directions plain = { CALL_ID_cuMemcpyHtoD_v2, CALL_ID_cuMemcpyDtoH_v2,
 						 CALL_ID_cuMemcpyDtoD_v2 };
-	static const struct directions twin = { CALL_ID_cuMemcpyHtoD_v2_ptds, CALL_ID_cuMemcpyDtoH_v2_ptds,
+	static const struct directions twin = { CALL_ID_cuMemcpyHtoD_v2_ptds,
+						CALL_ID_cuMemcpyDtoH_v2_ptds,
 						CALL_ID_cuMemcpyDtoD_v2_ptds };
 
 	return copy_anywhere(id == CALL_ID_cuMemcpy ? &plain : &twin, to, from, size, 0);
@@ -281,11 +291,13 @@ CALL_TWINS(cuMemcpy, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to
 CALL_TWINS(cuMemcpyAsync, _ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),
 	   (to, from, size, stream))
 {
-	static const struct directions plain = { CALL_ID_cuMemcpyHtoDAsync_v2, CALL_ID_cuMemcpyDtoHAsync_v2,
+	static const struct directions plain = { CALL_ID_cuMemcpyHtoDAsync_v2,
+						 CALL_ID_cuMemcpyDtoHAsync_v2,
 						 CALL_ID_cuMemcpyDtoDAsync_v2 };
 	static const struct directions twin = { CALL_ID_cuMemcpyHtoDAsync_v2_ptsz,
 						CALL_ID_cuMemcpyDtoHAsync_v2_ptsz,
 						CALL_ID_cuMemcpyDtoDAsync_v2_ptsz };
 
-	return copy_anywhere(id == CALL_ID_cuMemcpyAsync ? &plain : &twin, to, from, size, POINTER(stream));
+	return copy_anywhere(id == CALL_ID_cuMemcpyAsync ? &plain : &twin, to, from, size,
+			     POINTER(stream));
 }

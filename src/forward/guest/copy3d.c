@@ -52,18 +52,24 @@ static CUresult plan_make(const CUDA_MEMCPY3D *copy, struct plan *ret)
 	CUresult r;
 
 	*ret = (struct plan){ .wire = {
-		.from = { .x = copy->srcXInBytes, .y = copy->srcY, .z = copy->srcZ,
-			  .pitch = copy->srcPitch, .rows = copy->srcHeight },
-		.to = { .x = copy->dstXInBytes, .y = copy->dstY, .z = copy->dstZ,
-			.pitch = copy->dstPitch, .rows = copy->dstHeight },
-		.width = copy->WidthInBytes,
-		.height = copy->Height,
-		.depth = copy->Depth,
-	} };
+				      .from = { .x = copy->srcXInBytes,
+						.y = copy->srcY,
+						.z = copy->srcZ,
+						.pitch = copy->srcPitch,
+						.rows = copy->srcHeight },
+				      .to = { .x = copy->dstXInBytes,
+					      .y = copy->dstY,
+					      .z = copy->dstZ,
+					      .pitch = copy->dstPitch,
+					      .rows = copy->dstHeight },
+				      .width = copy->WidthInBytes,
+				      .height = copy->Height,
+				      .depth = copy->Depth,
+			      } };
 	if (copy->srcLOD || copy->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = side_make(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, &ret->wire.from,
-		      &ret->near_from);
+	r = side_make(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray,
+		      &ret->wire.from, &ret->near_from);
 	if (r == CUDA_SUCCESS)
 		r = side_make(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray,
 			      &ret->wire.to, &ret->near_to);
@@ -76,7 +82,8 @@ static uint64_t pitch_of(const struct wire_copy *copy, const struct wire_side *s
 }
 
 /* From the beginning of a near side to a row of the copy. */
-static uint64_t row_offset(const struct wire_copy *copy, const struct wire_side *side, uint64_t z, uint64_t y)
+static uint64_t row_offset(const struct wire_copy *copy, const struct wire_side *side, uint64_t z,
+			   uint64_t y)
 {
 	uint64_t rows = side->rows ? side->rows : side->y + copy->height;
 
@@ -140,7 +147,8 @@ static void window_pack(const struct plan *plan, const struct window *w, char *b
 	for (i = 0; i < w->n_rows; i++) {
 		char *row = near + row_offset(copy, side, w->z, w->y + i) + w->x;
 
-		memcpy(out ? row : block + i * w->width, out ? block + i * w->width : row, w->width);
+		memcpy(out ? row : block + i * w->width, out ? block + i * w->width : row,
+		       w->width);
 	}
 }
 
@@ -166,7 +174,8 @@ static struct wire_copy window_copy(const struct plan *plan, const struct window
 	return copy;
 }
 
-static CUresult window_in(enum call_id id, const struct plan *plan, struct copy_pipe *pipe, const struct window *w)
+static CUresult window_in(enum call_id id, const struct plan *plan, struct copy_pipe *pipe,
+			  const struct window *w)
 {
 	struct wire_copy copy;
 	unsigned block;
@@ -182,7 +191,8 @@ static CUresult window_in(enum call_id id, const struct plan *plan, struct copy_
 	return r;
 }
 
-static CUresult window_out(enum call_id id, const struct plan *plan, struct copy_pipe *pipe, const struct window *w)
+static CUresult window_out(enum call_id id, const struct plan *plan, struct copy_pipe *pipe,
+			   const struct window *w)
 {
 	unsigned block = heap_take();
 	struct wire_copy copy = window_copy(plan, w, block);
@@ -310,8 +320,9 @@ static enum call_id pick(bool twin, enum call_id plain, enum call_id other)
 
 CALL_TWINS(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *copy), (copy))
 {
-	return copy2d(pick(id != CALL_ID_cuMemcpy2D_v2, CALL_ID_cuMemcpy3D_v2, CALL_ID_cuMemcpy3D_v2_ptds), copy,
-		      NULL);
+	return copy2d(pick(id != CALL_ID_cuMemcpy2D_v2, CALL_ID_cuMemcpy3D_v2,
+			   CALL_ID_cuMemcpy3D_v2_ptds),
+		      copy, NULL);
 }
 
 CALL_TWINS(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *copy), (copy))

@@ -15,20 +15,20 @@ static CUresult refuse(enum call_id id)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-#define ENTRY_REFUSED(name)                  \
-	EXPORT CUresult name(void);          \
-	EXPORT CUresult name(void)           \
-	{                                    \
-		return refuse(CALL_ID_##name); \
+#define ENTRY_REFUSED(name)                                                                        \
+	EXPORT CUresult name(void);                                                                \
+	EXPORT CUresult name(void)                                                                 \
+	{                                                                                          \
+		return refuse(CALL_ID_##name);                                                     \
 	}
 
-#define ENTRY(name, arguments, ...)                                              \
-	EXPORT CUresult name arguments;                                          \
-	EXPORT CUresult name arguments                                           \
-	{                                                                        \
-		const uint64_t words[CALL_N_ARGUMENTS_MAX] = { __VA_ARGS__ };    \
-                                                                                 \
-		return call_words(CALL_ID_##name, words);                        \
+#define ENTRY(name, arguments, ...)                                                                \
+	EXPORT CUresult name arguments;                                                            \
+	EXPORT CUresult name arguments                                                             \
+	{                                                                                          \
+		const uint64_t words[CALL_N_ARGUMENTS_MAX] = { __VA_ARGS__ };                      \
+                                                                                                   \
+		return call_words(CALL_ID_##name, words);                                          \
 	}
 
 #include "entries.inc"

@@ -19,7 +19,8 @@ static uint32_t first_free, n_used = 1;
 
 static uint64_t name_of(uint32_t index)
 {
-	return (uint64_t)HANDLE_EVENT << 56 | (uint64_t)(generations[index] & 0xffffff) << 32 | LOCAL | index;
+	return (uint64_t)HANDLE_EVENT << 56 | (uint64_t)(generations[index] & 0xffffff) << 32 |
+	       LOCAL | index;
 }
 
 /* Return: 0 where there are too many. */
@@ -72,7 +73,8 @@ CALL(cuEventCreate, CUevent *ret, unsigned flags)
 	r = CALL_WORDS(CALL_ID_cuCtxGetCurrent, POINTER(&current));
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (!ret || flags & ~KNOWN_FLAGS || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+	if (!ret || flags & ~KNOWN_FLAGS ||
+	    (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!current)
 		return CUDA_ERROR_INVALID_CONTEXT;

@@ -44,7 +44,7 @@ static void write_bytes(struct writer *w, const void *from, size_t n)
 }
 
 /* Every node begins with its graph and what it depends on. */
-#define NODE_SIZE(n) ((2 + (n)) * sizeof(uint64_t))
+#define NODE_SIZE(n)	 ((2 + (n)) * sizeof(uint64_t))
 #define MAX_DEPENDENCIES 4096
 
 static void write_node(struct writer *w, CUgraph graph, const CUgraphNode *dependencies, size_t n)
@@ -54,8 +54,8 @@ static void write_node(struct writer *w, CUgraph graph, const CUgraphNode *depen
 	write_bytes(w, dependencies, n * sizeof(dependencies[0]));
 }
 
-static CUresult node_check(const CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t n,
-			   const void *params)
+static CUresult node_check(const CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies,
+			   size_t n, const void *params)
 {
 	CUresult r = session_check();
 
@@ -88,8 +88,8 @@ static CUresult kernel_layout(const CUDA_KERNEL_NODE_PARAMS *params, uint64_t *r
 	return *ret ? (*ret)->known : CUDA_ERROR_INVALID_HANDLE;
 }
 
-static CUresult write_kernel(struct writer *w, const CUDA_KERNEL_NODE_PARAMS *params, uint64_t function,
-			     const struct layout *layout)
+static CUresult write_kernel(struct writer *w, const CUDA_KERNEL_NODE_PARAMS *params,
+			     uint64_t function, const struct layout *layout)
 {
 	struct wire_launch launch = {
 		.function = function,
@@ -108,8 +108,8 @@ static size_t kernel_size(const struct layout *layout)
 	return sizeof(struct wire_launch) + wire_align(layout->size);
 }
 
-CALL(cuGraphAddKernelNode_v2, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t n,
-     const CUDA_KERNEL_NODE_PARAMS *params)
+CALL(cuGraphAddKernelNode_v2, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies,
+     size_t n, const CUDA_KERNEL_NODE_PARAMS *params)
 {
 	const struct layout *layout;
 	uint64_t function;
@@ -120,7 +120,8 @@ CALL(cuGraphAddKernelNode_v2, CUgraphNode *ret, CUgraph graph, const CUgraphNode
 	if (r == CUDA_SUCCESS)
 		r = kernel_layout(params, &function, &layout);
 	if (r == CUDA_SUCCESS)
-		r = writer_begin(&w, CALL_ID_cuGraphAddKernelNode_v2, NODE_SIZE(n) + kernel_size(layout));
+		r = writer_begin(&w, CALL_ID_cuGraphAddKernelNode_v2,
+				 NODE_SIZE(n) + kernel_size(layout));
 	if (r != CUDA_SUCCESS)
 		return r;
 	write_node(&w, graph, dependencies, n);
@@ -136,8 +137,8 @@ static CUDA_KERNEL_NODE_PARAMS kernel_params(const CUDA_KERNEL_NODE_PARAMS_v1 *p
 	return more;
 }
 
-CALL(cuGraphAddKernelNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t n,
-     const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+CALL(cuGraphAddKernelNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies,
+     size_t n, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
 	CUDA_KERNEL_NODE_PARAMS more;
 
@@ -147,7 +148,8 @@ CALL(cuGraphAddKernelNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *d
 	return cuGraphAddKernelNode_v2(ret, graph, dependencies, n, &more);
 }
 
-CALL(cuGraphExecKernelNodeSetParams_v2, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+CALL(cuGraphExecKernelNodeSetParams_v2, CUgraphExec exec, CUgraphNode node,
+     const CUDA_KERNEL_NODE_PARAMS *params)
 {
 	const struct layout *layout;
 	uint64_t function;
@@ -169,7 +171,8 @@ CALL(cuGraphExecKernelNodeSetParams_v2, CUgraphExec exec, CUgraphNode node, cons
 	return r == CUDA_SUCCESS ? call_ask(w.lane, NULL, NULL) : r;
 }
 
-CALL(cuGraphExecKernelNodeSetParams, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+CALL(cuGraphExecKernelNodeSetParams, CUgraphExec exec, CUgraphNode node,
+     const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
 	CUDA_KERNEL_NODE_PARAMS more;
 
@@ -181,8 +184,8 @@ CALL(cuGraphExecKernelNodeSetParams, CUgraphExec exec, CUgraphNode node, const C
 
 /* Copies and fills */
 
-CALL(cuGraphAddMemcpyNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t n,
-     const CUDA_MEMCPY3D *params, CUcontext context)
+CALL(cuGraphAddMemcpyNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies,
+     size_t n, const CUDA_MEMCPY3D *params, CUcontext context)
 {
 	struct wire_copy copy;
 	struct writer w;
@@ -201,8 +204,8 @@ CALL(cuGraphAddMemcpyNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *d
 	return node_ask(&w, ret);
 }
 
-CALL(cuGraphAddMemsetNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t n,
-     const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)
+CALL(cuGraphAddMemsetNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies,
+     size_t n, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)
 {
 	struct writer w;
 	CUresult r;
@@ -220,8 +223,8 @@ CALL(cuGraphAddMemsetNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *d
 }
 
 /* Memory that the graph allocates: one device may have it, and its own access. */
-CALL(cuGraphAddMemAllocNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t n,
-     CUDA_MEM_ALLOC_NODE_PARAMS *params)
+CALL(cuGraphAddMemAllocNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies,
+     size_t n, CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
 	const uint8_t *data;
 	struct writer w;
@@ -259,7 +262,8 @@ CALL(cuGraphAddHostNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dep
 	if (r == CUDA_SUCCESS)
 		r = callback_prepare();
 	if (r == CUDA_SUCCESS)
-		r = writer_begin(&w, CALL_ID_cuGraphAddHostNode, NODE_SIZE(n) + 2 * sizeof(uint64_t));
+		r = writer_begin(&w, CALL_ID_cuGraphAddHostNode,
+				 NODE_SIZE(n) + 2 * sizeof(uint64_t));
 	if (r != CUDA_SUCCESS)
 		return r;
 	write_node(&w, graph, dependencies, n);
@@ -270,7 +274,8 @@ CALL(cuGraphAddHostNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dep
 
 /* Older forms */
 
-CALL(cuGraphInstantiate_v2, CUgraphExec *ret, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
+CALL(cuGraphInstantiate_v2, CUgraphExec *ret, CUgraph graph, CUgraphNode *error_node, char *log,
+     size_t log_size)
 {
 	if (error_node)
 		*error_node = NULL;
@@ -279,13 +284,15 @@ CALL(cuGraphInstantiate_v2, CUgraphExec *ret, CUgraph graph, CUgraphNode *error_
 	return CALL_WORDS(CALL_ID_cuGraphInstantiateWithFlags, POINTER(ret), POINTER(graph), 0);
 }
 
-CALL(cuGraphInstantiate, CUgraphExec *ret, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
+CALL(cuGraphInstantiate, CUgraphExec *ret, CUgraph graph, CUgraphNode *error_node, char *log,
+     size_t log_size)
 {
 	return cuGraphInstantiate_v2(ret, graph, error_node, log, log_size);
 }
 
 CALL_TWINS(cuGraphInstantiateWithParams, _ptsz,
-	   (CUgraphExec *ret, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params), (ret, graph, params))
+	   (CUgraphExec * ret, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+	   (ret, graph, params))
 {
 	static const enum call_id uploads[] = { CALL_ID_cuGraphUpload, CALL_ID_cuGraphUpload_ptsz };
 	CUresult r;
@@ -295,7 +302,8 @@ CALL_TWINS(cuGraphInstantiateWithParams, _ptsz,
 	params->hErrNode_out = NULL;
 	r = CALL_WORDS(CALL_ID_cuGraphInstantiateWithFlags, POINTER(ret), POINTER(graph),
 		       params->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
-	params->result_out = r == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+	params->result_out =
+		r == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (r == CUDA_SUCCESS && params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
 		r = CALL_WORDS(uploads[id != CALL_ID_cuGraphInstantiateWithParams], POINTER(*ret),
 			       POINTER(params->hUploadStream));
@@ -324,7 +332,8 @@ CALL(cuGraphExecUpdate_v2, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRes
 	return lane_error(w.lane, r);
 }
 
-CALL(cuGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *ret)
+CALL(cuGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphNode *error_node,
+     CUgraphExecUpdateResult *ret)
 {
 	CUgraphExecUpdateResultInfo info;
 	CUresult r = cuGraphExecUpdate_v2(exec, graph, &info);

@@ -39,7 +39,8 @@ CALL(cuIpcGetEventHandle, CUipcEventHandle *ret, CUevent event)
 	return ask(CALL_ID_cuIpcGetEventHandle, &word, 1, ret, sizeof(*ret));
 }
 
-static CUresult open_memory(enum call_id id, CUdeviceptr *ret, CUipcMemHandle handle, unsigned flags)
+static CUresult open_memory(enum call_id id, CUdeviceptr *ret, CUipcMemHandle handle,
+			    unsigned flags)
 {
 	uint64_t words[9] = { 0 };
 

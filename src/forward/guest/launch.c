@@ -98,7 +98,8 @@ static CUresult pack_extra(const struct layout *layout, void *const *extra, void
 	return CUDA_SUCCESS;
 }
 
-CUresult layout_pack(const struct layout *layout, void *const *parameters, void *const *extra, void *to)
+CUresult layout_pack(const struct layout *layout, void *const *parameters, void *const *extra,
+		     void *to)
 {
 	uint32_t i;
 
@@ -111,7 +112,8 @@ CUresult layout_pack(const struct layout *layout, void *const *parameters, void 
 	if (layout->n && !parameters)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (i = 0; i < layout->n; i++)
-		memcpy((char *)to + layout->parameters[i].offset, parameters[i], layout->parameters[i].size);
+		memcpy((char *)to + layout->parameters[i].offset, parameters[i],
+		       layout->parameters[i].size);
 	return CUDA_SUCCESS;
 }
 
@@ -149,7 +151,8 @@ static CUresult launch(const struct wire_launch *launch, const CUlaunchAttribute
 	if (r != CUDA_SUCCESS)
 		return r;
 	packed = wire_align(layout->size);
-	r = call_begin(CALL_ID_cuLaunchKernel, sizeof(*head) + packed + attributes_size, &l, (void **)&head);
+	r = call_begin(CALL_ID_cuLaunchKernel, sizeof(*head) + packed + attributes_size, &l,
+		       (void **)&head);
 	if (r != CUDA_SUCCESS)
 		return r;
 	*head = *launch;
@@ -170,10 +173,11 @@ static uint64_t stream_of(CUstream stream, bool twin)
 }
 
 CALL_TWINS(cuLaunchKernel, _ptsz,
-	   (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-	    unsigned block_y, unsigned block_z, unsigned shared_size, CUstream stream, void **parameters,
-	    void **extra),
-	   (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_size, stream, parameters, extra))
+	   (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+	    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_size,
+	    CUstream stream, void **parameters, void **extra),
+	   (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_size, stream,
+	    parameters, extra))
 {
 	struct wire_launch head = {
 		.function = POINTER(function),
@@ -187,9 +191,11 @@ CALL_TWINS(cuLaunchKernel, _ptsz,
 }
 
 CALL_TWINS(cuLaunchCooperativeKernel, _ptsz,
-	   (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-	    unsigned block_y, unsigned block_z, unsigned shared_size, CUstream stream, void **parameters),
-	   (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_size, stream, parameters))
+	   (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+	    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_size,
+	    CUstream stream, void **parameters),
+	   (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_size, stream,
+	    parameters))
 {
 	static const CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
 						       .value = { .cooperative = 1 } };
@@ -211,7 +217,8 @@ CALL_TWINS(cuLaunchKernelEx, _ptsz,
 {
 	struct wire_launch head;
 
-	if (!config || config->numAttrs > WIRE_MAX_ATTRIBUTES || (config->numAttrs && !config->attrs))
+	if (!config || config->numAttrs > WIRE_MAX_ATTRIBUTES ||
+	    (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	head = (struct wire_launch){
 		.function = POINTER(function),
@@ -227,7 +234,8 @@ CALL_TWINS(cuLaunchKernelEx, _ptsz,
 /* Looking a function up is when its layout is learnt. */
 CALL(cuModuleGetFunction, CUfunction *ret, CUmodule module, const char *name)
 {
-	CUresult r = CALL_WORDS(CALL_ID_cuModuleGetFunction, POINTER(ret), POINTER(module), POINTER(name));
+	CUresult r = CALL_WORDS(CALL_ID_cuModuleGetFunction, POINTER(ret), POINTER(module),
+				POINTER(name));
 
 	if (r == CUDA_SUCCESS)
 		layout_get(POINTER(*ret));
@@ -236,7 +244,8 @@ CALL(cuModuleGetFunction, CUfunction *ret, CUmodule module, const char *name)
 
 CALL(cuLibraryGetKernel, CUkernel *ret, CUlibrary library, const char *name)
 {
-	CUresult r = CALL_WORDS(CALL_ID_cuLibraryGetKernel, POINTER(ret), POINTER(library), POINTER(name));
+	CUresult r = CALL_WORDS(CALL_ID_cuLibraryGetKernel, POINTER(ret), POINTER(library),
+				POINTER(name));
 
 	if (r == CUDA_SUCCESS)
 		layout_get(POINTER(*ret));

@@ -26,6 +26,7 @@ const struct layout *layout_get(uint64_t handle);
  * @to:		room for layout->size bytes
  * @parameters, @extra: as a launch has them
  */
-CUresult layout_pack(const struct layout *layout, void *const *parameters, void *const *extra, void *to);
+CUresult layout_pack(const struct layout *layout, void *const *parameters, void *const *extra,
+		     void *to);
 
 #endif

@@ -19,13 +19,15 @@ static CUresult check(CUdeviceptr ptr, size_t size)
 	return CUDA_SUCCESS;
 }
 
-CALL_TWINS(cuStreamAttachMemAsync, _ptsz, (CUstream stream, CUdeviceptr ptr, size_t size, unsigned flags),
+CALL_TWINS(cuStreamAttachMemAsync, _ptsz,
+	   (CUstream stream, CUdeviceptr ptr, size_t size, unsigned flags),
 	   (stream, ptr, size, flags))
 {
 	return check(ptr, size);
 }
 
-CALL_TWINS(cuMemPrefetchAsync, _ptsz, (CUdeviceptr ptr, size_t size, CUdevice device, CUstream stream),
+CALL_TWINS(cuMemPrefetchAsync, _ptsz,
+	   (CUdeviceptr ptr, size_t size, CUdevice device, CUstream stream),
 	   (ptr, size, device, stream))
 {
 	return check(ptr, size);

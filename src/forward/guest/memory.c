@@ -17,9 +17,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define HOST_ALLOC_FLAGS     (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
-#define HOST_REGISTER_FLAGS                                           \
-	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | \
+#define HOST_ALLOC_FLAGS                                                                           \
+	(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
+#define HOST_REGISTER_FLAGS                                                                        \
+	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |                              \
 	 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,7 +40,8 @@ static struct memory *memory_claim(uint64_t address, enum memory_kind kind)
 	struct memory **at, *memory;
 
 	pthread_mutex_lock(&lock);
-	for (at = &all; *at && ((*at)->address != address || (*at)->kind != kind); at = &(*at)->next)
+	for (at = &all; *at && ((*at)->address != address || (*at)->kind != kind);
+	     at = &(*at)->next)
 		;
 	memory = *at;
 	if (memory)
@@ -72,7 +74,8 @@ bool memory_is_device(uint64_t address)
 	if (call_begin(WIRE_CLASSIFY, sizeof(address), &l, &body) != CUDA_SUCCESS)
 		return false;
 	memcpy(body, &address, sizeof(address));
-	return lane_ask(l, &data, &size) == CUDA_SUCCESS && size == sizeof(uint64_t) && *(const uint64_t *)data;
+	return lane_ask(l, &data, &size) == CUDA_SUCCESS && size == sizeof(uint64_t) &&
+	       *(const uint64_t *)data;
 }
 
 /* WIRE_PIN, WIRE_UNPIN: the buffer, the flags of cuMemHostRegister(). */
@@ -113,12 +116,15 @@ static CUresult share_result(int error)
 	}
 }
 
-static struct memory *memory_new(enum memory_kind kind, uint64_t address, uint64_t size, unsigned flags)
+static struct memory *memory_new(enum memory_kind kind, uint64_t address, uint64_t size,
+				 unsigned flags)
 {
 	struct memory *memory = calloc(1, sizeof(*memory));
 
 	if (memory)
-		*memory = (struct memory){ .kind = kind, .address = address, .size = size, .flags = flags };
+		*memory = (struct memory){
+			.kind = kind, .address = address, .size = size, .flags = flags
+		};
 	return memory;
 }
 
@@ -130,7 +136,8 @@ static CUresult memory_begin(struct memory *memory, bool keep)
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = pin(memory, WIRE_PIN);
-	if (r == CUDA_SUCCESS && memory->kind != MEMORY_REGISTERED && memory->device != memory->address) {
+	if (r == CUDA_SUCCESS && memory->kind != MEMORY_REGISTERED &&
+	    memory->device != memory->address) {
 		pin(memory, WIRE_UNPIN);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -262,7 +269,8 @@ CALL(cuMemHostRegister_v2, void *p, size_t size, unsigned flags)
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (!p || size == 0 || flags & ~HOST_REGISTER_FLAGS || __builtin_add_overflow(POINTER(p), size, &end))
+	if (!p || size == 0 || flags & ~HOST_REGISTER_FLAGS ||
+	    __builtin_add_overflow(POINTER(p), size, &end))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (overlaps(POINTER(p), size))
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;

@@ -12,20 +12,23 @@ static CUresult device_value(CUdevice_attribute attribute, int *ret)
 	CUdevice device;
 	CUresult r = CALL_WORDS(CALL_ID_cuCtxGetDevice, POINTER(&device));
 
-	return r == CUDA_SUCCESS ? CALL_WORDS(CALL_ID_cuDeviceGetAttribute, POINTER(ret), attribute, device) : r;
+	return r == CUDA_SUCCESS
+		       ? CALL_WORDS(CALL_ID_cuDeviceGetAttribute, POINTER(ret), attribute, device)
+		       : r;
 }
 
 struct best {
 	int threads, blocks, size;
 };
 
-static CUresult try_size(CUfunction function, int size, size_t shared, unsigned flags, struct best *best)
+static CUresult try_size(CUfunction function, int size, size_t shared, unsigned flags,
+			 struct best *best)
 {
 	int blocks = 0;
 	CUresult r;
 
-	r = CALL_WORDS(CALL_ID_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, POINTER(&blocks),
-		       POINTER(function), size, shared, flags);
+	r = CALL_WORDS(CALL_ID_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+		       POINTER(&blocks), POINTER(function), size, shared, flags);
 	if (r == CUDA_SUCCESS && blocks * size > best->threads)
 		*best = (struct best){ blocks * size, blocks, size };
 	return r;
@@ -53,7 +56,8 @@ CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, int *ret_grid, int *ret_block, C
 	for (size = (most + warp - 1) / warp * warp; size > 0 && r == CUDA_SUCCESS; size -= warp) {
 		int threads = size < most ? size : most;
 
-		r = try_size(function, threads, shared_of ? shared_of(threads) : shared, flags, &best);
+		r = try_size(function, threads, shared_of ? shared_of(threads) : shared, flags,
+			     &best);
 	}
 	*ret_grid = best.blocks * n_multiprocessors;
 	*ret_block = best.size;
@@ -63,6 +67,6 @@ CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, int *ret_grid, int *ret_block, C
 CALL(cuOccupancyMaxPotentialBlockSize, int *ret_grid, int *ret_block, CUfunction function,
      CUoccupancyB2DSize shared_of, size_t shared, int limit)
 {
-	return cuOccupancyMaxPotentialBlockSizeWithFlags(ret_grid, ret_block, function, shared_of, shared, limit,
-							 CU_OCCUPANCY_DEFAULT);
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(ret_grid, ret_block, function, shared_of,
+							 shared, limit, CU_OCCUPANCY_DEFAULT);
 }

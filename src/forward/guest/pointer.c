@@ -81,7 +81,8 @@ CALL(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdevicep
 }
 
 /* Of an address that nobody knows each attribute has the value that says so. */
-CALL(cuPointerGetAttributes, unsigned n, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+CALL(cuPointerGetAttributes, unsigned n, CUpointer_attribute *attributes, void **data,
+     CUdeviceptr ptr)
 {
 	static const int no_device = CU_DEVICE_INVALID;
 	CUresult r = session_check();

@@ -201,7 +201,6 @@ CUresult lane_get(struct guest_lane **ret)
 	return CUDA_SUCCESS;
 }
 
-
 /* Waits until @word has come to @value. */
 static CUresult wait_for(struct guest_lane *l, const __u64 *word, uint64_t value)
 {
@@ -302,7 +301,8 @@ void lane_post_awaited(struct guest_lane *l)
 	send_record(l, WIRE_F_AWAITED, atomic_load(&n_posted));
 }
 
-static CUresult ask(struct guest_lane *l, uint64_t ticket, const uint8_t **ret_data, size_t *ret_size)
+static CUresult ask(struct guest_lane *l, uint64_t ticket, const uint8_t **ret_data,
+		    size_t *ret_size)
 {
 	CUresult r;
 
@@ -349,13 +349,16 @@ CUresult lane_error(struct guest_lane *l, CUresult result)
 		return result;
 	l->n_errors = n;
 	error = l->lane->host.error;
-	guest_log("%s failed with %d, told by a later call", wire_call_name(l->lane->host.error_call), error);
+	guest_log("%s failed with %d, told by a later call",
+		  wire_call_name(l->lane->host.error_call), error);
 	return result != CUDA_SUCCESS ? result : error;
 }
 
 __attribute__((destructor)) static void say_stats(void)
 {
 	if (getenv("COTENANT_STATS") && block)
-		guest_log("%llu posted, %llu asked, %llu doorbells", (unsigned long long)atomic_load(&n_posted),
-			  (unsigned long long)atomic_load(&n_asked), (unsigned long long)atomic_load(&n_kicks));
+		guest_log("%llu posted, %llu asked, %llu doorbells",
+			  (unsigned long long)atomic_load(&n_posted),
+			  (unsigned long long)atomic_load(&n_asked),
+			  (unsigned long long)atomic_load(&n_kicks));
 }

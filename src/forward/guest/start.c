@@ -14,7 +14,7 @@
 
 #define CUDA_VERSION_HERE 13000
 
-#define ADDRESS(name) extern const char address_##name[] __asm__(#name);
+#define ADDRESS(name)		extern const char address_##name[] __asm__(#name);
 #define CALL_ADDRESS(name, ...) ADDRESS(name)
 #undef CALL
 #define CALL(name, ...) CALL_ADDRESS(name)
@@ -87,7 +87,8 @@ EXPORT CUresult cuDriverGetVersion(int *ret)
 }
 
 /* The newest form that a program of @version can use; @ret_status says why there is none. */
-static int form_find(const char *base, int version, bool per_thread, CUdriverProcAddressQueryResult *ret_status)
+static int form_find(const char *base, int version, bool per_thread,
+		     CUdriverProcAddressQueryResult *ret_status)
 {
 	int i, best[2] = { -1, -1 };
 	bool has[2] = { false, false };
@@ -96,10 +97,12 @@ static int form_find(const char *base, int version, bool per_thread, CUdriverPro
 		const struct call *call = &calls[i];
 		bool twin = call->stream == STREAM_PER_THREAD;
 
-		if (!call->version || call->version > CUDA_VERSION_HERE || strcmp(call->base, base) != 0)
+		if (!call->version || call->version > CUDA_VERSION_HERE ||
+		    strcmp(call->base, base) != 0)
 			continue;
 		has[twin] = true;
-		if (call->version <= version && (best[twin] < 0 || call->version >= calls[best[twin]].version))
+		if (call->version <= version &&
+		    (best[twin] < 0 || call->version >= calls[best[twin]].version))
 			best[twin] = i;
 	}
 	per_thread = per_thread && has[1];
@@ -115,7 +118,8 @@ static int form_find(const char *base, int version, bool per_thread, CUdriverPro
 static CUresult look_up(const char *symbol, void **pfn, int version, cuuint64_t flags,
 			CUdriverProcAddressQueryResult *ret_status)
 {
-	const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	const cuuint64_t known =
+		CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	int form;
 
 	if (!symbol || !pfn || flags & ~known)
@@ -123,7 +127,8 @@ static CUresult look_up(const char *symbol, void **pfn, int version, cuuint64_t 
 	/* The driver takes versions from the future, and negative ones, as very high. */
 	if (version < 0)
 		version = INT32_MAX;
-	form = form_find(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, ret_status);
+	form = form_find(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+			 ret_status);
 	if (form < 0)
 		return CUDA_ERROR_NOT_FOUND;
 	*pfn = (void *)(uintptr_t)addresses[form];

@@ -73,7 +73,8 @@ static size_t fds_fill(struct pollfd *fds, int listener)
 	return n;
 }
 
-static void session_serve(struct session *session, const struct session_limits *limits, const struct pollfd *fds)
+static void session_serve(struct session *session, const struct session_limits *limits,
+			  const struct pollfd *fds)
 {
 	static struct socket_message message;
 	int r = 0;
@@ -134,7 +135,8 @@ static int serve(int listener, const struct session_limits *limits)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: cotenant-vm --socket PATH --worker PROGRAM [--driver LIBCUDA] [--max-host-memory BYTES]\n");
+	fprintf(stderr,
+		"usage: cotenant-vm --socket PATH --worker PROGRAM [--driver LIBCUDA] [--max-host-memory BYTES]\n");
 	return 2;
 }
 

@@ -38,7 +38,8 @@ void callback_init(struct session_block *block, int call)
 /* The caller has the lock. */
 static void ask(const struct wire_callback *what)
 {
-	struct wire_callback *ring = (struct wire_callback *)((char *)session + SESSION_CALLBACKS_OFFSET);
+	struct wire_callback *ring =
+		(struct wire_callback *)((char *)session + SESSION_CALLBACKS_OFFSET);
 	uint64_t one = 1;
 
 	ring[asked % SESSION_N_CALLBACKS] = *what;
@@ -123,7 +124,8 @@ CUresult callback_launch(struct command *command)
 		callback->what.stream = words[0];
 		entry = POINTER(stream_callback_run);
 	}
-	r = driver_call(command->call, (const uint64_t[CALL_N_ARGUMENTS_MAX]){ stream, entry, POINTER(callback) });
+	r = driver_call(command->call,
+			(const uint64_t[CALL_N_ARGUMENTS_MAX]){ stream, entry, POINTER(callback) });
 	if (r != CUDA_SUCCESS)
 		free(callback);
 	return r;

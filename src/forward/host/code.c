@@ -114,10 +114,11 @@ CUresult code_load_module(struct command *command)
 	CUmodule module = NULL;
 	CUresult r;
 
-	if (!image || !handle || !options_take(&reader, &options) || !options_texts(command, &options))
+	if (!image || !handle || !options_take(&reader, &options) ||
+	    !options_texts(command, &options))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = DRIVER(cuModuleLoadDataEx, POINTER(&module), POINTER(image), options.n, POINTER(options.names),
-		   POINTER(options.values));
+	r = DRIVER(cuModuleLoadDataEx, POINTER(&module), POINTER(image), options.n,
+		   POINTER(options.names), POINTER(options.values));
 	*handle = r == CUDA_SUCCESS ? handle_put(HANDLE_MODULE, POINTER(module)) : 0;
 	return r;
 }
@@ -132,7 +133,8 @@ CUresult code_load_library(struct command *command)
 	CUlibrary library = NULL;
 	CUresult r;
 
-	if (!image || !handle || !options_take(&reader, &options) || !options_texts(command, &options))
+	if (!image || !handle || !options_take(&reader, &options) ||
+	    !options_texts(command, &options))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = DRIVER(cuLibraryLoadData, POINTER(&library), POINTER(image), POINTER(options.names),
 		   POINTER(options.values), options.n, 0, 0, 0);

@@ -73,7 +73,8 @@ void *reply_bytes(struct command *command, size_t n)
 }
 
 /* How many elements a pointer's word speaks of; it has to fit what the call is told. */
-static bool element_count(const struct wire_argument *argument, uint64_t word, const uint64_t *raw, size_t *ret)
+static bool element_count(const struct wire_argument *argument, uint64_t word, const uint64_t *raw,
+			  size_t *ret)
 {
 	size_t bytes = word - 1;
 
@@ -225,8 +226,9 @@ static CUresult decode_argument(struct decoder *d, size_t i)
 		d->words[i] = d->raw[i];
 		return CUDA_SUCCESS;
 	case WIRE_HANDLE:
-		return handle_get(argument->handle, d->raw[i], &d->words[i]) < 0 ? CUDA_ERROR_INVALID_HANDLE
-										  : CUDA_SUCCESS;
+		return handle_get(argument->handle, d->raw[i], &d->words[i]) < 0
+			       ? CUDA_ERROR_INVALID_HANDLE
+			       : CUDA_SUCCESS;
 	case WIRE_ADDRESS:
 	case WIRE_RANGE:
 	case WIRE_RANGE2D:
@@ -327,7 +329,8 @@ static bool decode_local(struct decoder *d)
 	size_t i;
 
 	for (i = 0; i < d->wire->n_arguments; i++) {
-		if (d->wire->arguments[i].kind == WIRE_OUT_HANDLE && !decode_out(d, i, sizeof(uint64_t)))
+		if (d->wire->arguments[i].kind == WIRE_OUT_HANDLE &&
+		    !decode_out(d, i, sizeof(uint64_t)))
 			return false;
 		if (d->wire->arguments[i].kind == WIRE_NUMBER)
 			d->words[i] = d->raw[i];

@@ -11,9 +11,9 @@
 
 static bool extent_ok(const struct wire_copy *copy, const struct wire_side *side)
 {
-	return copy->width <= EXTENT_MAX && copy->height <= EXTENT_MAX && copy->depth <= EXTENT_MAX &&
-	       side->x <= EXTENT_MAX && side->y <= EXTENT_MAX && side->z <= EXTENT_MAX &&
-	       side->pitch <= EXTENT_MAX && side->rows <= EXTENT_MAX;
+	return copy->width <= EXTENT_MAX && copy->height <= EXTENT_MAX &&
+	       copy->depth <= EXTENT_MAX && side->x <= EXTENT_MAX && side->y <= EXTENT_MAX &&
+	       side->z <= EXTENT_MAX && side->pitch <= EXTENT_MAX && side->rows <= EXTENT_MAX;
 }
 
 /* Bytes from a side's beginning to the last one that is copied. */
@@ -108,7 +108,8 @@ CUresult copy_execute(struct command *command)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (handle_get(HANDLE_STREAM, from->where, &stream) < 0)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return driver_call(command->call, (const uint64_t[CALL_N_ARGUMENTS_MAX]){ POINTER(&copy), stream });
+	return driver_call(command->call,
+			   (const uint64_t[CALL_N_ARGUMENTS_MAX]){ POINTER(&copy), stream });
 }
 
 /* The buffer, then the flags of cuMemHostRegister(). */
@@ -124,7 +125,8 @@ CUresult pin_execute(struct command *command)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (command->call == WIRE_UNPIN)
 		return DRIVER(cuMemHostUnregister, POINTER(at));
-	r = DRIVER(cuMemHostRegister_v2, POINTER(at), size, flags & ~(uint64_t)CU_MEMHOSTREGISTER_IOMEMORY);
+	r = DRIVER(cuMemHostRegister_v2, POINTER(at), size,
+		   flags & ~(uint64_t)CU_MEMHOSTREGISTER_IOMEMORY);
 	if (r == CUDA_SUCCESS)
 		r = DRIVER(cuMemHostGetDevicePointer_v2, POINTER(device), POINTER(at), 0);
 	return r;

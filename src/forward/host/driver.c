@@ -30,12 +30,13 @@ void *driver_entry(enum call_id id)
 /* Words that the call does not have lie in the caller's part of the stack and hurt nobody. */
 CUresult driver_call(enum call_id id, const uint64_t w[CALL_N_ARGUMENTS_MAX])
 {
-	CUresult (*entry)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-			  uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+	CUresult (*entry)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+			  uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+			  uint64_t, uint64_t);
 
 	if (!entries[id])
 		return CUDA_ERROR_NOT_SUPPORTED;
 	entry = (__typeof__(entry))entries[id];
-	return entry(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w[12], w[13],
-		     w[14], w[15]);
+	return entry(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11],
+		     w[12], w[13], w[14], w[15]);
 }

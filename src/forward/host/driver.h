@@ -27,7 +27,7 @@ void *driver_entry(enum call_id id);
 CUresult driver_call(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]);
 
 /** DRIVER() - make a call by its name, with arguments that are integers or pointers */
-#define DRIVER(name, ...)                                                                      \
+#define DRIVER(name, ...)                                                                          \
 	driver_call(CALL_ID_##name, (const uint64_t[CALL_N_ARGUMENTS_MAX]){ __VA_ARGS__ })
 
 /** POINTER() - an argument of DRIVER() */

@@ -99,21 +99,25 @@ static void read_side(CUmemorytype type, const void *host, size_t reach)
 	read_bytes((const char *)host + reach - 1, 1);
 }
 
-static size_t reach_of(size_t x, size_t y, size_t z, size_t pitch, size_t rows, const CUDA_MEMCPY3D *copy)
+static size_t reach_of(size_t x, size_t y, size_t z, size_t pitch, size_t rows,
+		       const CUDA_MEMCPY3D *copy)
 {
 	if (!copy->WidthInBytes || !copy->Height || !copy->Depth)
 		return 0;
 	pitch = pitch ? pitch : x + copy->WidthInBytes;
 	rows = rows ? rows : y + copy->Height;
-	return ((z + copy->Depth - 1) * rows + y + copy->Height - 1) * pitch + x + copy->WidthInBytes;
+	return ((z + copy->Depth - 1) * rows + y + copy->Height - 1) * pitch + x +
+	       copy->WidthInBytes;
 }
 
 static void read_copy(const CUDA_MEMCPY3D *copy)
 {
 	read_side(copy->srcMemoryType, copy->srcHost,
-		  reach_of(copy->srcXInBytes, copy->srcY, copy->srcZ, copy->srcPitch, copy->srcHeight, copy));
+		  reach_of(copy->srcXInBytes, copy->srcY, copy->srcZ, copy->srcPitch,
+			   copy->srcHeight, copy));
 	read_side(copy->dstMemoryType, copy->dstHost,
-		  reach_of(copy->dstXInBytes, copy->dstY, copy->dstZ, copy->dstPitch, copy->dstHeight, copy));
+		  reach_of(copy->dstXInBytes, copy->dstY, copy->dstZ, copy->dstPitch,
+			   copy->dstHeight, copy));
 }
 
 static CUresult parameter_info(uint64_t i, size_t *offset, size_t *size)
@@ -204,8 +208,8 @@ CUresult driver_call(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]
 {
 	const struct wire_call *wire = &wire_calls[id];
 
-	if (wire->hand == WIRE_HAND || wire->class == WIRE_GUEST || id == CALL_ID_cuFuncGetParamInfo ||
-	    id == CALL_ID_cuKernelGetParamInfo)
+	if (wire->hand == WIRE_HAND || wire->class == WIRE_GUEST ||
+	    id == CALL_ID_cuFuncGetParamInfo || id == CALL_ID_cuKernelGetParamInfo)
 		return by_hand(id, words);
 	return by_table(id, words);
 }

@@ -42,7 +42,8 @@ static CUresult node_answer(struct command *command, CUresult result, CUgraphNod
 	return result;
 }
 
-static CUresult kernel_take(struct reader *reader, CUDA_KERNEL_NODE_PARAMS *ret, void **extra, size_t *size)
+static CUresult kernel_take(struct reader *reader, CUDA_KERNEL_NODE_PARAMS *ret, void **extra,
+			    size_t *size)
 {
 	struct launch_taken launch;
 	CUresult r = launch_take(reader, &launch);
@@ -87,8 +88,8 @@ CUresult graph_add_kernel(struct command *command)
 	r = kernel_take(&reader, &params, extra, &size);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = DRIVER(cuGraphAddKernelNode_v2, POINTER(&added), node.graph, POINTER(node.dependencies), node.n,
-		   POINTER(&params));
+	r = DRIVER(cuGraphAddKernelNode_v2, POINTER(&added), node.graph, POINTER(node.dependencies),
+		   node.n, POINTER(&params));
 	return node_answer(command, r, added);
 }
 
@@ -123,10 +124,11 @@ CUresult graph_add_copy(struct command *command)
 	if (!node_take(&reader, &node))
 		return CUDA_ERROR_INVALID_VALUE;
 	from = reader_bytes(&reader, sizeof(*from));
-	if (!from || !copy_take(from, &copy) || handle_get(HANDLE_CONTEXT, from->where, &context) < 0)
+	if (!from || !copy_take(from, &copy) ||
+	    handle_get(HANDLE_CONTEXT, from->where, &context) < 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = DRIVER(cuGraphAddMemcpyNode, POINTER(&added), node.graph, POINTER(node.dependencies), node.n,
-		   POINTER(&copy), context);
+	r = DRIVER(cuGraphAddMemcpyNode, POINTER(&added), node.graph, POINTER(node.dependencies),
+		   node.n, POINTER(&copy), context);
 	return node_answer(command, r, added);
 }
 
@@ -157,8 +159,8 @@ CUresult graph_add_fill(struct command *command)
 	params = reader_bytes(&reader, sizeof(*params));
 	if (!params || !fill_ok(params))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = DRIVER(cuGraphAddMemsetNode, POINTER(&added), node.graph, POINTER(node.dependencies), node.n,
-		   POINTER(params), context);
+	r = DRIVER(cuGraphAddMemsetNode, POINTER(&added), node.graph, POINTER(node.dependencies),
+		   node.n, POINTER(params), context);
 	return node_answer(command, r, added);
 }
 
@@ -180,8 +182,8 @@ CUresult graph_add_alloc(struct command *command)
 		return CUDA_ERROR_INVALID_VALUE;
 	params.poolProps = *props;
 	params.poolProps.win32SecurityAttributes = NULL;
-	r = DRIVER(cuGraphAddMemAllocNode, POINTER(&added), node.graph, POINTER(node.dependencies), node.n,
-		   POINTER(&params));
+	r = DRIVER(cuGraphAddMemAllocNode, POINTER(&added), node.graph, POINTER(node.dependencies),
+		   node.n, POINTER(&params));
 	if (r != CUDA_SUCCESS)
 		return r;
 	range_add(params.dptr, params.bytesize);
@@ -209,8 +211,8 @@ CUresult graph_add_host(struct command *command)
 		free(params.userData);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	r = DRIVER(cuGraphAddHostNode, POINTER(&added), node.graph, POINTER(node.dependencies), node.n,
-		   POINTER(&params));
+	r = DRIVER(cuGraphAddHostNode, POINTER(&added), node.graph, POINTER(node.dependencies),
+		   node.n, POINTER(&params));
 	/* The node keeps the function for as long as there are copies of the graph. */
 	if (r != CUDA_SUCCESS)
 		free(params.userData);
@@ -231,8 +233,10 @@ CUresult graph_update(struct command *command)
 	answer = reply_bytes(command, sizeof(*answer));
 	if (answer) {
 		answer->result = info.result;
-		answer->errorNode = (CUgraphNode)handle_put(HANDLE_GRAPH_NODE, POINTER(info.errorNode));
-		answer->errorFromNode = (CUgraphNode)handle_put(HANDLE_GRAPH_NODE, POINTER(info.errorFromNode));
+		answer->errorNode =
+			(CUgraphNode)handle_put(HANDLE_GRAPH_NODE, POINTER(info.errorNode));
+		answer->errorFromNode =
+			(CUgraphNode)handle_put(HANDLE_GRAPH_NODE, POINTER(info.errorFromNode));
 	}
 	return r;
 }

@@ -12,8 +12,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#define N_ENTRIES (1U << 20)
-#define N_BUCKETS (1U << 16)
+#define N_ENTRIES	(1U << 20)
+#define N_BUCKETS	(1U << 16)
 #define GENERATION_MASK 0xffffffU
 
 struct entry {
@@ -30,7 +30,8 @@ static uint32_t buckets[N_BUCKETS];
 int handle_init(void)
 {
 	size_t size = 2 * (size_t)N_ENTRIES * sizeof(*made);
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED)
 		return -ENOMEM;

@@ -60,7 +60,8 @@ static CUresult give(struct command *command, uint64_t object)
 
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = driver_call(command->call, (const uint64_t[CALL_N_ARGUMENTS_MAX]){ POINTER(handle), object });
+	r = driver_call(command->call,
+			(const uint64_t[CALL_N_ARGUMENTS_MAX]){ POINTER(handle), object });
 	if (r == CUDA_SUCCESS && ask(WIRE_IPC_PUT, command->call, handle) < 0)
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	return r;

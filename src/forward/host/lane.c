@@ -118,11 +118,12 @@ static bool take_record(struct host_lane *l)
 		session_is_broken("a position outside of the ring");
 	memcpy(&l->record, l->ring + offset, sizeof(l->record));
 	whole = ((uint64_t)l->record.size + LANE_ALIGN - 1) & ~(uint64_t)(LANE_ALIGN - 1);
-	if (l->record.size < sizeof(l->record) || l->record.size > WIRE_RECORD_MAX || whole > available ||
-	    whole > room)
+	if (l->record.size < sizeof(l->record) || l->record.size > WIRE_RECORD_MAX ||
+	    whole > available || whole > room)
 		session_is_broken("a record of impossible size");
 	if (l->record.call != WIRE_PAD)
-		memcpy(l->body, l->ring + offset + sizeof(l->record), l->record.size - sizeof(l->record));
+		memcpy(l->body, l->ring + offset + sizeof(l->record),
+		       l->record.size - sizeof(l->record));
 	l->tail += whole;
 	__atomic_store_n(&l->lane->host.tail, l->tail, __ATOMIC_RELEASE);
 	return l->record.call != WIRE_PAD;
@@ -166,7 +167,8 @@ static void jitter(struct host_lane *l)
 
 static void execute_record(struct host_lane *l)
 {
-	bool reply = l->record.flags & WIRE_F_REPLY, posted = !reply && !(l->record.flags & WIRE_F_AWAITED);
+	bool reply = l->record.flags & WIRE_F_REPLY,
+	     posted = !reply && !(l->record.flags & WIRE_F_AWAITED);
 	struct command command = { .call = l->record.call,
 				   .body = (const uint8_t *)l->body,
 				   .size = l->record.size - sizeof(l->record),

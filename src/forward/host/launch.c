@@ -15,7 +15,8 @@
 /* A handle's kind says by which of two calls the layout is asked for. */
 static enum call_id layout_call(uint64_t handle)
 {
-	return handle >> 56 == HANDLE_KERNEL ? CALL_ID_cuKernelGetParamInfo : CALL_ID_cuFuncGetParamInfo;
+	return handle >> 56 == HANDLE_KERNEL ? CALL_ID_cuKernelGetParamInfo
+					     : CALL_ID_cuFuncGetParamInfo;
 }
 
 /* CUDA_ERROR_INVALID_VALUE behind the last one. */
@@ -97,14 +98,16 @@ static bool attributes_take(struct reader *reader, uint32_t n, CUlaunchAttribute
 		if (from->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT &&
 		    from->id != CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
 			continue;
-		if (handle_get(HANDLE_EVENT, POINTER(from->value.programmaticEvent.event), &object) < 0)
+		if (handle_get(HANDLE_EVENT, POINTER(from->value.programmaticEvent.event),
+			       &object) < 0)
 			return false;
 		ret[i].value.programmaticEvent.event = (CUevent)object;
 	}
 	return true;
 }
 
-static CUresult launch_ex(const struct launch_taken *launch, CUlaunchAttribute *attributes, void **extra)
+static CUresult launch_ex(const struct launch_taken *launch, CUlaunchAttribute *attributes,
+			  void **extra)
 {
 	const struct wire_launch *head = launch->head;
 	CUlaunchConfig config = {
@@ -128,8 +131,8 @@ static CUresult launch_plain(const struct launch_taken *launch, void **extra)
 	const struct wire_launch *head = launch->head;
 
 	return DRIVER(cuLaunchKernel, launch->function, head->grid[0], head->grid[1], head->grid[2],
-		      head->block[0], head->block[1], head->block[2], head->shared_size, launch->stream, 0,
-		      POINTER(extra));
+		      head->block[0], head->block[1], head->block[2], head->shared_size,
+		      launch->stream, 0, POINTER(extra));
 }
 
 CUresult launch_take(struct reader *reader, struct launch_taken *ret)

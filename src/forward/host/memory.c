@@ -41,7 +41,8 @@ static uint8_t *reserve(uint64_t address, uint64_t size)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-static int map_pieces(uint8_t *at, uint64_t size, int fd, const struct wire_piece *pieces, size_t n_pieces)
+static int map_pieces(uint8_t *at, uint64_t size, int fd, const struct wire_piece *pieces,
+		      size_t n_pieces)
 {
 	uint64_t done = 0;
 	size_t i;
@@ -49,8 +50,8 @@ static int map_pieces(uint8_t *at, uint64_t size, int fd, const struct wire_piec
 	for (i = 0; i < n_pieces; i++) {
 		if (pieces[i].size > size - done)
 			return -EINVAL;
-		if (mmap(at + done, pieces[i].size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-			 (off_t)pieces[i].address) == MAP_FAILED)
+		if (mmap(at + done, pieces[i].size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			 fd, (off_t)pieces[i].address) == MAP_FAILED)
 			return -errno;
 		done += pieces[i].size;
 	}
@@ -64,12 +65,14 @@ int grant_add(uint32_t id, int fd, uint64_t address, uint64_t size, const struct
 	uint8_t *at;
 	int r;
 
-	if (id >= WIRE_MAX_GRANTS || size == 0 || size > WIRE_MAX_GRANT || address % 4096 || size % 4096)
+	if (id >= WIRE_MAX_GRANTS || size == 0 || size > WIRE_MAX_GRANT || address % 4096 ||
+	    size % 4096)
 		return -EINVAL;
 	at = reserve(address, size);
 	if (!at)
 		return -ENOMEM;
-	r = pieces ? map_pieces(at, size, fd, pieces, n_pieces) : map_pieces(at, size, fd, &whole, 1);
+	r = pieces ? map_pieces(at, size, fd, pieces, n_pieces)
+		   : map_pieces(at, size, fd, &whole, 1);
 	pthread_rwlock_wrlock(&grants_lock);
 	if (r == 0 && grants[id].at)
 		r = -EEXIST;
@@ -153,10 +156,10 @@ void *grant_find(const struct wire_buffer *buffer)
 /* The driver's own allocation around an address. A mapping of several is asked about piece by piece. */
 static bool driver_knows(uint64_t address, struct range *ret)
 {
-	return DRIVER(cuPointerGetAttribute, POINTER(&ret->address), CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+	return DRIVER(cuPointerGetAttribute, POINTER(&ret->address),
+		      CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) == CUDA_SUCCESS &&
+	       DRIVER(cuPointerGetAttribute, POINTER(&ret->size), CU_POINTER_ATTRIBUTE_RANGE_SIZE,
 		      address) == CUDA_SUCCESS &&
-	       DRIVER(cuPointerGetAttribute, POINTER(&ret->size), CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) ==
-		       CUDA_SUCCESS &&
 	       ret->size > 0 && address >= ret->address && address - ret->address < ret->size;
 }
 
@@ -167,7 +170,8 @@ static bool is_kept(uint64_t address, struct range *ret)
 
 	pthread_mutex_lock(&ranges_lock);
 	for (i = 0; i < n_ranges && !found; i++) {
-		found = address >= ranges[i].address && address - ranges[i].address < ranges[i].size;
+		found = address >= ranges[i].address &&
+			address - ranges[i].address < ranges[i].size;
 		if (found)
 			*ret = ranges[i];
 	}

@@ -32,7 +32,8 @@ int sandbox_pids(void)
 {
 	pid_t pid;
 
-	if (unshare(CLONE_NEWPID) < 0 && (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0))
+	if (unshare(CLONE_NEWPID) < 0 &&
+	    (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0))
 		return -errno;
 	pid = fork();
 	if (pid < 0)

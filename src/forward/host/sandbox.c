@@ -34,11 +34,12 @@
 #define MOVE_MOUNT_F_EMPTY_PATH 4
 #endif
 
-#define ROOT	  "/tmp"
-#define MAX_KEPT  64
+#define ROOT	 "/tmp"
+#define MAX_KEPT 64
 
 /* Without these no driver works. */
-static const char *const patterns[] = { "/proc", "/dev/null", "/dev/zero", "/dev/urandom", "/dev/nvidia*" };
+static const char *const patterns[] = { "/proc", "/dev/null", "/dev/zero", "/dev/urandom",
+					"/dev/nvidia*" };
 
 /**
  * struct kept - a file or folder that stays
@@ -144,7 +145,8 @@ static int keep_folder_of(struct kept *kept, size_t *n, const char *fd_path)
 	path[length] = '\0';
 	slash = strrchr(path, '/');
 	/* Deleted files and those that never had a name need none. */
-	if (path[0] != '/' || slash == path || access(path, F_OK) < 0 || strncmp(path, "/proc/", 6) == 0)
+	if (path[0] != '/' || slash == path || access(path, F_OK) < 0 ||
+	    strncmp(path, "/proc/", 6) == 0)
 		return 0;
 	if (S_ISREG(st.st_mode))
 		*slash = '\0';
@@ -206,10 +208,11 @@ static int place(const struct kept *kept)
 
 static int change_root(void)
 {
-	if (chdir(ROOT) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
-	    chdir("/") < 0)
+	if (chdir(ROOT) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return -errno;
-	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
+	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) <
+	    0)
 		return -errno;
 	return 0;
 }
@@ -252,27 +255,87 @@ int sandbox_drop(void)
 
 static const int refused[] = {
 	/* other programs, other processes */
-	SYS_execve, SYS_execveat, SYS_fork, SYS_vfork, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev,
-	SYS_process_madvise, SYS_kcmp, SYS_pidfd_open, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_kill,
-	SYS_tkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_setpriority, SYS_prlimit64,
+	SYS_execve,
+	SYS_execveat,
+	SYS_fork,
+	SYS_vfork,
+	SYS_ptrace,
+	SYS_process_vm_readv,
+	SYS_process_vm_writev,
+	SYS_process_madvise,
+	SYS_kcmp,
+	SYS_pidfd_open,
+	SYS_pidfd_getfd,
+	SYS_pidfd_send_signal,
+	SYS_kill,
+	SYS_tkill,
+	SYS_rt_sigqueueinfo,
+	SYS_rt_tgsigqueueinfo,
+	SYS_setpriority,
+	SYS_prlimit64,
 	/* the network */
-	SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
+	SYS_socket,
+	SYS_socketpair,
+	SYS_connect,
+	SYS_bind,
+	SYS_listen,
+	SYS_accept,
+	SYS_accept4,
 	/* the kernel's own interfaces */
-	SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree, SYS_fsopen,
-	SYS_fsmount, SYS_fsconfig, SYS_fspick, SYS_mount_setattr, SYS_unshare, SYS_setns, SYS_bpf,
-	SYS_perf_event_open, SYS_userfaultfd, SYS_keyctl, SYS_add_key, SYS_request_key, SYS_init_module,
-	SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_kexec_file_load, SYS_reboot, SYS_swapon,
-	SYS_swapoff, SYS_settimeofday, SYS_clock_settime, SYS_adjtimex, SYS_clock_adjtime, SYS_acct,
-	SYS_quotactl, SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_iopl, SYS_ioperm,
-	SYS_modify_ldt, SYS_personality, SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_fanotify_init,
-	SYS_sethostname, SYS_setdomainname, SYS_syslog, SYS_vhangup,
+	SYS_mount,
+	SYS_umount2,
+	SYS_pivot_root,
+	SYS_chroot,
+	SYS_move_mount,
+	SYS_open_tree,
+	SYS_fsopen,
+	SYS_fsmount,
+	SYS_fsconfig,
+	SYS_fspick,
+	SYS_mount_setattr,
+	SYS_unshare,
+	SYS_setns,
+	SYS_bpf,
+	SYS_perf_event_open,
+	SYS_userfaultfd,
+	SYS_keyctl,
+	SYS_add_key,
+	SYS_request_key,
+	SYS_init_module,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_kexec_load,
+	SYS_kexec_file_load,
+	SYS_reboot,
+	SYS_swapon,
+	SYS_swapoff,
+	SYS_settimeofday,
+	SYS_clock_settime,
+	SYS_adjtimex,
+	SYS_clock_adjtime,
+	SYS_acct,
+	SYS_quotactl,
+	SYS_io_uring_setup,
+	SYS_io_uring_enter,
+	SYS_io_uring_register,
+	SYS_iopl,
+	SYS_ioperm,
+	SYS_modify_ldt,
+	SYS_personality,
+	SYS_open_by_handle_at,
+	SYS_name_to_handle_at,
+	SYS_fanotify_init,
+	SYS_sethostname,
+	SYS_setdomainname,
+	SYS_syslog,
+	SYS_vhangup,
 };
 
-#define LOAD(offset)	     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (offset))
+#define LOAD(offset)	      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (offset))
 #define JUMP(op, value, t, f) BPF_JUMP(BPF_JMP | (op) | BPF_K, (value), (t), (f))
-#define RETURN(value)	     BPF_STMT(BPF_RET | BPF_K, (value))
-#define REFUSE(error)	     RETURN(SECCOMP_RET_ERRNO | (error))
-#define X32		     0x40000000
+#define RETURN(value)	      BPF_STMT(BPF_RET | BPF_K, (value))
+#define REFUSE(error)	      RETURN(SECCOMP_RET_ERRNO | (error))
+#define X32		      0x40000000
 
 static int leave_calls(void)
 {

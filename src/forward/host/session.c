@@ -62,7 +62,8 @@ static int memory_new(uint64_t size)
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)size) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+	if (ftruncate(fd, (off_t)size) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return -errno;
 	return TAKE_FD(fd);
 }
@@ -248,7 +249,8 @@ int session_request(struct session *session, const struct session_limits *limits
 static void settle(struct session *session, int error)
 {
 	uint32_t id = session->pending.id;
-	bool ended = session->pending.type == WIRE_LANE_REMOVE || session->pending.type == WIRE_REVOKE;
+	bool ended =
+		session->pending.type == WIRE_LANE_REMOVE || session->pending.type == WIRE_REVOKE;
 
 	switch (session->pending.type) {
 	case WIRE_SESSION_OPEN:

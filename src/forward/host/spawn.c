@@ -34,7 +34,8 @@ static _Noreturn void become_worker(const struct session_limits *limits, int soc
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setrlimit(RLIMIT_CORE, &no_core);
 	personality(ADDR_COMPAT_LAYOUT);
-	if (socket == WORKER_SOCKET ? fcntl(socket, F_SETFD, 0) < 0 : dup2(socket, WORKER_SOCKET) < 0)
+	if (socket == WORKER_SOCKET ? fcntl(socket, F_SETFD, 0) < 0
+				    : dup2(socket, WORKER_SOCKET) < 0)
 		_exit(1);
 	execl(limits->worker, "cotenant-worker", limits->driver, NULL);
 	_exit(127);

@@ -27,20 +27,27 @@ static void test_handles(void)
 {
 	uint64_t stream = handle_put(HANDLE_STREAM, 0x1234), object, again;
 
-	check(handle_get(HANDLE_STREAM, stream, &object) == 0 && object == 0x1234, "handle: leads to its object");
+	check(handle_get(HANDLE_STREAM, stream, &object) == 0 && object == 0x1234,
+	      "handle: leads to its object");
 	check(handle_put(HANDLE_STREAM, 0x1234) == stream, "handle: an object has one name");
-	check(handle_get(HANDLE_EVENT, stream, &object) == -ENOENT, "handle: no name of another kind");
+	check(handle_get(HANDLE_EVENT, stream, &object) == -ENOENT,
+	      "handle: no name of another kind");
 	check(handle_get(HANDLE_STREAM, stream + 1, &object) == -ENOENT, "handle: no made up name");
-	check(handle_get(HANDLE_STREAM, 2, &object) == 0 && object == 2, "handle: the thread's own stream");
+	check(handle_get(HANDLE_STREAM, 2, &object) == 0 && object == 2,
+	      "handle: the thread's own stream");
 	check(handle_get(HANDLE_STREAM, 3, &object) == -ENOENT, "handle: no number is an object");
-	check(handle_get(HANDLE_CONTEXT, 0, &object) == 0 && object == 0, "handle: NULL stays NULL");
+	check(handle_get(HANDLE_CONTEXT, 0, &object) == 0 && object == 0,
+	      "handle: NULL stays NULL");
 	handle_drop(stream);
 	check(handle_get(HANDLE_STREAM, stream, &object) == -ENOENT, "handle: not after its end");
 	again = handle_put(HANDLE_STREAM, 0x5678);
-	check(again != stream && (uint32_t)again == (uint32_t)stream, "handle: its place has a new generation");
+	check(again != stream && (uint32_t)again == (uint32_t)stream,
+	      "handle: its place has a new generation");
 	handle_drop(stream);
-	check(handle_get(HANDLE_STREAM, again, &object) == 0, "handle: an old name ends no new object");
-	check(handle_get(HANDLE_FUNCTION, handle_put(HANDLE_KERNEL, 0x42), &object) == 0 && object == 0x42,
+	check(handle_get(HANDLE_STREAM, again, &object) == 0,
+	      "handle: an old name ends no new object");
+	check(handle_get(HANDLE_FUNCTION, handle_put(HANDLE_KERNEL, 0x42), &object) == 0 &&
+		      object == 0x42,
 	      "handle: a kernel is taken for a function");
 }
 
@@ -48,15 +55,18 @@ static void test_local_handles(void)
 {
 	uint64_t name = (uint64_t)HANDLE_EVENT << 56 | 1ULL << 32 | HANDLE_LOCAL | 7, object;
 
-	check(handle_get(HANDLE_EVENT, name, &object) == -ENOENT, "handle: the guest's, before the host knows it");
-	check(handle_put_local(HANDLE_EVENT, name, 0x99) == 0 && handle_get(HANDLE_EVENT, name, &object) == 0 &&
-		      object == 0x99,
+	check(handle_get(HANDLE_EVENT, name, &object) == -ENOENT,
+	      "handle: the guest's, before the host knows it");
+	check(handle_put_local(HANDLE_EVENT, name, 0x99) == 0 &&
+		      handle_get(HANDLE_EVENT, name, &object) == 0 && object == 0x99,
 	      "handle: the guest's own");
-	check(handle_put_local(HANDLE_STREAM, name, 0x99) == -EINVAL, "handle: of another kind than it says");
+	check(handle_put_local(HANDLE_STREAM, name, 0x99) == -EINVAL,
+	      "handle: of another kind than it says");
 	check(handle_put_local(HANDLE_EVENT, name & ~(uint64_t)HANDLE_LOCAL, 0x99) == -EINVAL,
 	      "handle: none of those that the host makes");
 	handle_drop(name);
-	check(handle_get(HANDLE_EVENT, name, &object) == -ENOENT, "handle: the guest's, after its end");
+	check(handle_get(HANDLE_EVENT, name, &object) == -ENOENT,
+	      "handle: the guest's, after its end");
 }
 
 static void test_grants(void)
@@ -67,10 +77,12 @@ static void test_grants(void)
 	const uint64_t address = 0x300000000000;
 	char *at;
 
-	check(fd >= 0 && ftruncate(fd, 4 * PAGE) == 0 && pwrite(fd, "second", 7, PAGE) == 7, "grant: memory");
+	check(fd >= 0 && ftruncate(fd, 4 * PAGE) == 0 && pwrite(fd, "second", 7, PAGE) == 7,
+	      "grant: memory");
 	check(grant_add(1, fd, address, 2 * PAGE, pieces, 2) == 0, "grant: of two pieces");
 	at = grant_find(&buffer);
-	check(at == (char *)address && strcmp(at, "second") == 0, "grant: its pieces in order, at the guest's address");
+	check(at == (char *)address && strcmp(at, "second") == 0,
+	      "grant: its pieces in order, at the guest's address");
 	buffer.offset = PAGE + 1;
 	check(!grant_find(&buffer), "grant: nothing beyond its end");
 	buffer.offset = UINT64_MAX;
@@ -80,7 +92,8 @@ static void test_grants(void)
 	check(grant_add(2, fd, 0, 2 * PAGE, pieces, 2) == -EINVAL, "grant: pieces of another size");
 	check(grant_add(2, fd, address + 2 * PAGE, PAGE, NULL, 0) == 0, "grant: the next one");
 	buffer = (struct wire_buffer){ WIRE_BY_ADDRESS, 0, address + PAGE, 2 * PAGE };
-	check(grant_find(&buffer) == (void *)(address + PAGE), "grant: by address, from one to the next");
+	check(grant_find(&buffer) == (void *)(address + PAGE),
+	      "grant: by address, from one to the next");
 	buffer.size = 3 * PAGE;
 	check(!grant_find(&buffer), "grant: by address, not beyond them");
 	check(grant_remove(2) == 0 && grant_remove(2) == -ENOENT, "grant: ends once");
@@ -104,11 +117,13 @@ static void test_tokens(void)
 	struct wire_message put = { .type = WIRE_IPC_PUT, .id = 1, .data = "handle" }, get;
 
 	token_serve(&put);
-	check(put.error == 0 && strcmp((char *)put.data, "handle") != 0, "token: is not the handle");
+	check(put.error == 0 && strcmp((char *)put.data, "handle") != 0,
+	      "token: is not the handle");
 	get = put;
 	get.type = WIRE_IPC_GET;
 	token_serve(&get);
-	check(get.error == 0 && strcmp((char *)get.data, "handle") == 0, "token: leads to the handle");
+	check(get.error == 0 && strcmp((char *)get.data, "handle") == 0,
+	      "token: leads to the handle");
 	get = put;
 	get.type = WIRE_IPC_GET;
 	get.id = 2;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define TOKEN_SIZE 16
-#define MAX_TOKENS 4096
+#define TOKEN_SIZE  16
+#define MAX_TOKENS  4096
 #define HANDLE_SIZE sizeof(((struct wire_message *)NULL)->data)
 
 struct token {
@@ -52,7 +52,8 @@ static int get(struct wire_message *message)
 	size_t i;
 
 	for (i = 0; i < MAX_TOKENS; i++) {
-		if (tokens[i].kind != message->id || memcmp(tokens[i].name, message->data, TOKEN_SIZE) != 0)
+		if (tokens[i].kind != message->id ||
+		    memcmp(tokens[i].name, message->data, TOKEN_SIZE) != 0)
 			continue;
 		memcpy(message->data, tokens[i].handle, HANDLE_SIZE);
 		return 0;

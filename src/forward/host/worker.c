@@ -48,7 +48,8 @@ static int lane_begin(struct socket_message *m)
 {
 	if (m->n_fds != 3 || !session)
 		return -EINVAL;
-	return lane_add(m->message.id, TAKE_FD(m->fds[0]), TAKE_FD(m->fds[1]), TAKE_FD(m->fds[2]), session);
+	return lane_add(m->message.id, TAKE_FD(m->fds[0]), TAKE_FD(m->fds[1]), TAKE_FD(m->fds[2]),
+			session);
 }
 
 static int grant_begin(struct socket_message *m)
