@@ -88,7 +88,9 @@ static noinline int place_is_open(struct thread *t, __u32 ordinal)
 static noinline int place_find_candidates(struct thread *t)
 {
 	struct audit_process *p = PROCESS(t->process);
-	__u32 n = READ_ONCE(control.n_devices), known = 0;
+	__u32 n = READ_ONCE(control.n_devices);
+	/* Numbers that no device has: were they told apart by `n`, clang 18 would not unroll the loop. */
+	__u32 known = n < LEDGER_DEVICES ? ~0U << n : 0;
 
 #pragma unroll
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
@@ -97,7 +99,7 @@ static noinline int place_find_candidates(struct thread *t)
 	t->candidates = 0;
 #pragma unroll
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++) {
-		if (i >= n || known & 1U << i)
+		if (known & 1U << i)
 			continue;
 		t->candidates |= 1U << i;
 		if (DEVICE(i)->context_bytes > t->reserved)
