@@ -8,11 +8,17 @@
  * library does it.
  */
 #include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "src/cuda/calls.h"
 #include "src/cuda/cuda_abi.h"
@@ -107,24 +113,70 @@ static int by_address(const void *a, const void *b)
 	return first < second ? -1 : first > second;
 }
 
+static const unsigned char *map_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	void *file = MAP_FAILED;
+
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	return file == MAP_FAILED ? NULL : file;
+}
+
+/*
+ * Where an address of the library is in its file. Its code in memory may have probes on it, where
+ * a daemon watches the machine.
+ */
+static const unsigned char *in_file(const unsigned char *file, const void *address)
+{
+	const Elf64_Ehdr *head = (const void *)file;
+	const Elf64_Phdr *part = (const void *)(file + head->e_phoff);
+	struct link_map *map = NULL;
+	uint64_t at;
+	int i;
+
+	if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
+		return NULL;
+	at = (uintptr_t)address - map->l_addr;
+	for (i = 0; i < head->e_phnum; i++, part++)
+		if (part->p_type == PT_LOAD && at - part->p_vaddr < part->p_filesz)
+			return file + part->p_offset + (at - part->p_vaddr);
+	return NULL;
+}
+
+static void check_entries(const char *path)
+{
+	const unsigned char *file = map_file(path);
+	int n_other = 0, n_no_return = 0, i;
+
+	for (i = 0; i < CALL_N; i++) {
+		const unsigned char *code =
+			file && addresses[i] ? in_file(file, addresses[i]) : NULL;
+
+		if (!addresses[i])
+			continue;
+		n_other += !code || memcmp(code, kind->entry, kind->n_entry) != 0;
+		n_no_return += !code || !memchr(code, 0xc3, 16);
+	}
+	check("each entry begins as this library's do", n_other == 0);
+	check("each entry has a return instruction", kind->never_probed || n_no_return == 0);
+}
+
 static void check_addresses(void)
 {
 	void *sorted[CALL_N];
-	int n = 0, n_same = 0, n_other = 0, n_no_return = 0, i;
+	int n = 0, n_same = 0, i;
 
-	for (i = 0; i < CALL_N; i++) {
-		if (!addresses[i])
-			continue;
-		sorted[n++] = addresses[i];
-		n_other += memcmp(addresses[i], kind->entry, kind->n_entry) != 0;
-		n_no_return += !memchr(addresses[i], 0xc3, 16);
-	}
+	for (i = 0; i < CALL_N; i++)
+		if (addresses[i])
+			sorted[n++] = addresses[i];
 	qsort(sorted, (size_t)n, sizeof(sorted[0]), by_address);
 	for (i = 1; i < n; i++)
 		n_same += sorted[i] == sorted[i - 1];
 	check("each name has an address of its own", n_same == 0);
-	check("each entry begins as this library's do", n_other == 0);
-	check("each entry has a return instruction", kind->never_probed || n_no_return == 0);
 }
 
 /* The row of calls.def that a program of @version gets, or NULL with the status. */
@@ -259,6 +311,7 @@ int main(int argc, char **argv)
 	check_names();
 	check_others(argv[1]);
 	check_addresses();
+	check_entries(argv[1]);
 	check_look_up();
 	check_odd_requests();
 	check_version();
