@@ -70,7 +70,7 @@ static int check_room(struct daemon *d, const struct request *q)
 	unsigned n = 0;
 
 	for (t = d->tenants.first; t; t = t->next)
-		n += t->origin == TENANT_OF_RUN && t->uid == q->peer.uid;
+		n += t->origin == TENANT_OF_RUN && !t->spec.job && t->uid == q->peer.uid;
 	if (q->peer.uid != 0 && n >= MAX_RUNS_OF_USER)
 		return api_fail(q->error, API_E_FORBIDDEN,
 				"you have %u commands running as tenants already", n);

@@ -265,6 +265,57 @@ static void test_runs(struct daemon *d)
 	check(!tenants_find(&d->tenants, args), "run: goes with its last process");
 }
 
+static pid_t waiting_child(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	return child;
+}
+
+static bool begin_job(struct daemon *d, pid_t pid, int job, int uid)
+{
+	_cleanup_free_ char *args = str_format(
+		"{'pid': %d, 'job': %d, 'uid': %d, 'limits': {'memory.low': '1G'}}", pid, job, uid);
+
+	return ask(d, method_job_begin, 0, args);
+}
+
+static void test_jobs(struct daemon *d)
+{
+	pid_t first = waiting_child(), second = waiting_child();
+	const struct tenant *t;
+
+	check(!begin_job(d, first, 0, 33) && error.status == 400, "jobs: none has the number 0");
+	if (!begin_job(d, first, 7, 33)) {
+		printf("skip 'jobs': may not make a cgroup\n");
+		goto out;
+	}
+	t = tenants_find(&d->tenants, "job-7");
+	check(t && t->uid == 33 && t->spec.job == 7 && t->spec.match.kind == SELECT_CGROUP,
+	      "jobs: the first process makes the tenant, and it is the user's");
+	check(begin_job(d, second, 7, 33) && tenants_find(&d->tenants, "job-7") == t,
+	      "jobs: another one joins");
+	check(!begin_job(d, second, 7, 34) && error.status == 409, "jobs: but not another user's");
+	kill(first, SIGKILL);
+	waitpid(first, NULL, 0);
+	tenants_collect(&d->tenants);
+	check(tenants_find(&d->tenants, "job-7"), "jobs: one stays while a process of it lives");
+	kill(second, SIGKILL);
+	waitpid(second, NULL, 0);
+	tenants_collect(&d->tenants);
+	check(!tenants_find(&d->tenants, "job-7"), "jobs: and goes with the last");
+	return;
+out:
+	kill(first, SIGKILL);
+	kill(second, SIGKILL);
+	waitpid(first, NULL, 0);
+	waitpid(second, NULL, 0);
+}
+
 static bool has_problem(struct daemon *d, const char *name, const char *word)
 {
 	const struct tenant *t = tenants_find(&d->tenants, name);
@@ -475,6 +526,7 @@ int main(int argc, char **argv)
 	test_files(&d);
 	test_runs(&d);
 	test_nesting(&d);
+	test_jobs(&d);
 	test_trees(&d);
 	test_trees_in_trees(&d);
 	test_gate(&d);

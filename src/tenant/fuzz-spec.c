@@ -12,6 +12,7 @@ static void check_same(const struct tenant_spec *a, const struct tenant_spec *b)
 
 	assert(str_eq(a->name, b->name) && a->owner == b->owner);
 	assert(selector_equal(&a->match, &b->match));
+	assert(a->job == b->job);
 	assert(!a->freezer == !b->freezer && (!a->freezer || str_eq(a->freezer, b->freezer)));
 	assert(a->limits.n_settings == b->limits.n_settings);
 	assert(a->limits.n_gpus == b->limits.n_gpus);

@@ -45,6 +45,17 @@ static int take_owner(struct tenant_spec *t, const char *value, unsigned line,
 	return 0;
 }
 
+static int take_job(struct tenant_spec *t, const char *value, unsigned line,
+		    struct ini_error *error)
+{
+	uint64_t job;
+
+	if (str_parse_u64(value, &job) < 0 || job == 0 || job > UINT32_MAX)
+		return ini_refuse(error, line, "job: '%.60s' is not the number of a job", value);
+	t->job = job;
+	return 0;
+}
+
 static int take_limit(struct tenant_spec *t, const struct ini_line *entry, unsigned line,
 		      struct ini_error *error)
 {
@@ -81,6 +92,8 @@ static int take_entry(struct tenant_spec *t, const struct ini_line *entry, unsig
 		return take_owner(t, entry->value, line, error);
 	if (str_eq(entry->name, "freezer"))
 		return take_freezer(t, entry->value, line, error);
+	if (str_eq(entry->name, "job"))
+		return take_job(t, entry->value, line, error);
 	if (str_eq(entry->name, "gpu"))
 		return take_gpus(t, entry->value, line, error);
 	return take_limit(t, entry, line, error);
@@ -244,6 +257,8 @@ static bool is_wanted(const struct tenant_spec *tenant, const char *key)
 		return tenant->owner != TENANT_NO_OWNER;
 	if (str_eq(key, "freezer"))
 		return tenant->freezer != NULL;
+	if (str_eq(key, "job"))
+		return tenant->job != 0;
 	if (str_eq(key, "gpu"))
 		return tenant->limits.n_gpus > 0;
 	if (limit_key_parse(key, &id, device, reason) < 0)
@@ -284,16 +299,20 @@ static int write_gpus(struct ini *ini, const struct tenant_spec *tenant)
 static int write_identity(struct ini *ini, const struct tenant_spec *tenant)
 {
 	_cleanup_free_ char *match = selector_print(&tenant->match);
-	char owner[16];
+	char number[16];
 	int r;
 
 	r = match ? ini_set(ini, tenant->name, "match", match) : -ENOMEM;
 	if (r == 0 && tenant->freezer)
 		r = ini_set(ini, tenant->name, "freezer", tenant->freezer);
+	if (r == 0 && tenant->job) {
+		snprintf(number, sizeof(number), "%u", tenant->job);
+		r = ini_set(ini, tenant->name, "job", number);
+	}
 	if (r < 0 || tenant->owner == TENANT_NO_OWNER)
 		return r;
-	snprintf(owner, sizeof(owner), "%u", tenant->owner);
-	return ini_set(ini, tenant->name, "owner", owner);
+	snprintf(number, sizeof(number), "%u", tenant->owner);
+	return ini_set(ini, tenant->name, "owner", number);
 }
 
 /* "8192M" stays when 8G is meant: whoever wrote it likes it so. */

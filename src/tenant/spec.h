@@ -34,6 +34,7 @@
  * @owner:	the user who started it by `cotenant run`, who may see and lower it
  * @freezer:	a container's cgroup in the v1 freezer hierarchy: what is started in it later is
  *		the tenant's as well; NULL where it has none
+ * @job:	the batch job that it is, by its engine's number; 0 for none
  * @limits:	what is set; nothing set means watched, not limited
  */
 struct tenant_spec {
@@ -41,6 +42,7 @@ struct tenant_spec {
 	struct selector match;
 	uid_t owner;
 	char *freezer;
+	uint32_t job;
 	struct limits limits;
 };
 

@@ -28,6 +28,7 @@ static const struct {
 	{ "a device by number", "[device 0]\nmemory.reserve = 1G\n", 1, "UUID" },
 	{ "a device with a limit", "[device GPU-1]\nmemory.max = 1G\n", 2, "memory.reserve" },
 	{ "a bad owner", "[a]\nmatch = user:a\nowner = alice\n", 3, "alice" },
+	{ "a bad job", "[a]\nmatch = user:a\njob = 0\n", 3, "number of a job" },
 };
 
 static void test_refusals(void)
