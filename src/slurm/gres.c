@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slurm/gres.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+/* A whole GPU, a part of one, and the part that NVIDIA's MPS hands out. */
+static const char *const device_names[] = { "gpu", "shard", "mps" };
+
+bool gres_is_device(const struct gres *gres)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(device_names); i++) {
+		if (str_eq(gres->name, device_names[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Up to the comma that ends an item: one in "(IDX:0,2)" does not. */
+static size_t item_length(const char *s)
+{
+	const char *p;
+	int depth = 0;
+
+	for (p = s; *p && (depth > 0 || *p != ','); p++) {
+		depth += *p == '(';
+		depth -= *p == ')' && depth > 0;
+	}
+	return p - s;
+}
+
+/* Copies up to a colon; returns what is behind it, or NULL at the end. */
+static char *take_word(char *from, char word[GRES_NAME], bool *fits)
+{
+	size_t len = strcspn(from, ":");
+
+	*fits = len < GRES_NAME;
+	if (*fits) {
+		memcpy(word, from, len);
+		word[len] = '\0';
+	}
+	return from[len] ? from + len + 1 : NULL;
+}
+
+/* "4096", or "4K": Slurm's units are powers of 1024. */
+static int parse_count(const char *text, uint64_t *ret)
+{
+	static const char units[] = "kmgtp";
+	char digits[24];
+	size_t len = strspn(text, "0123456789");
+	const char *unit;
+	uint64_t n;
+	int shift = 0;
+
+	if (len == 0 || len >= sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, text, len);
+	digits[len] = '\0';
+	if (str_parse_u64(digits, &n) < 0)
+		return -EINVAL;
+	if (text[len]) {
+		unit = strchr(units, text[len] | 0x20);
+		if (!unit || text[len + 1])
+			return -EINVAL;
+		shift = 10 * (unit - units + 1);
+	}
+	if (n > UINT64_MAX >> shift)
+		return -EINVAL;
+	*ret = n << shift;
+	return 0;
+}
+
+static bool is_count(const char *text)
+{
+	return *text >= '0' && *text <= '9';
+}
+
+/* NAME[:TYPE][:COUNT] */
+static int parse_item(char *item, struct gres *ret)
+{
+	char *rest;
+	bool fits;
+
+	item[strcspn(item, "(")] = '\0';
+	rest = take_word(item, ret->name, &fits);
+	if (!fits || !*ret->name)
+		return -EINVAL;
+	ret->count = 1;
+	if (rest && !is_count(rest)) {
+		rest = take_word(rest, ret->type, &fits);
+		if (!fits || !*ret->type)
+			return -EINVAL;
+	}
+	return rest ? parse_count(rest, &ret->count) : 0;
+}
+
+int gres_next(const char **list, struct gres *ret)
+{
+	_cleanup_free_ char *copy = NULL;
+	struct gres gres = {};
+	const char *s = *list, *rest;
+	int r;
+
+	if (!*s)
+		return 0;
+	gres.text = s;
+	gres.len = item_length(s);
+	copy = strndup(s, gres.len);
+	if (!copy)
+		return -ENOMEM;
+	/* Releases differ in what they write before the name. */
+	rest = str_after(copy, "gres:");
+	if (!rest)
+		rest = str_after(copy, "gres/");
+	r = parse_item((char *)(rest ? rest : copy), &gres);
+	if (r < 0)
+		return r;
+	*list = s + gres.len + (s[gres.len] == ',');
+	*ret = gres;
+	return 1;
+}
