@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+A Slurm cluster of its own on this machine: munged, slurmctld and three slurmd on loopback.
+
+All it writes is below one folder, its ports are its own, and what it started is ended by its
+process id. Each node has a daemon of Cotenant and two devices of a software GPU of its own.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import pwd
+import re
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from system_conftest import COTENANT, MIB, ROOT, SOFTGPU, TENANT, Host, eventually
+
+PLUGINS = ROOT / "build/src/slurm"
+PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel"]
+NODES = ["n1", "n2", "n3"]
+# A user who is in every Debian's /etc/passwd: slurmd starts nothing for one who is not.
+USER = "games"
+# MiB of a device, and what of it is for jobs: max(3 %, 512 MiB) are kept back.
+DEVICE, SHARDS = 8192, 7680
+
+SLURM_CONF = """
+ClusterName=cotenant
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={dir}/munge/socket,cred_expire=5
+CredType=cred/munge
+SlurmctldPort={ctld_port}
+SlurmctldPidFile={dir}/slurmctld.pid
+SlurmdPidFile={dir}/slurmd.%n.pid
+SlurmdSpoolDir={dir}/spool/%n
+StateSaveLocation={dir}/state
+SlurmctldLogFile={dir}/slurmctld.log
+SlurmdLogFile={dir}/slurmd.%n.log
+ProctrackType=proctrack/cgroup
+TaskPlugin=task/none
+TaskProlog={dir}/task-prolog
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/builtin
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+ReturnToService=2
+SwitchType=switch/none
+MpiDefault=none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+PluginDir={plugins}:{system_plugins}
+JobSubmitPlugins=cotenant
+PlugStackConfig={dir}/plugstack.conf
+GresTypes=gpu,shard
+MinJobAge=3600
+KillWait=2
+MailProg=/bin/true
+SlurmdTimeout=60
+MessageTimeout=10
+SlurmdParameters=config_overrides
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+NODE_LINE = ("NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=64 RealMemory=4000 "
+             "Gres=gpu:g0:1,gpu:g1:1,shard:g0:{shards},shard:g1:{shards} State=UNKNOWN\n")
+
+CGROUP_CONF = """
+CgroupPlugin=autodetect
+CgroupMountpoint=/sys/fs/cgroup
+ConstrainDevices=no
+ConstrainCores=no
+ConstrainRAMSpace=no
+"""
+
+# The nodes are one machine: what tells a program which software GPU it has differs by node.
+TASK_PROLOG = """#!/bin/sh
+echo "export SOFTGPU_DIR={dir}/nodes/$SLURMD_NODENAME/gpu"
+"""
+
+
+def missing():
+    """Why there can be no cluster here, or None."""
+    absent = [program for program in PROGRAMS if not shutil.which(program)]
+    if absent:
+        return f"Slurm is not installed: no {absent[0]}"
+    if not (PLUGINS / "spank_cotenant.so").exists():
+        return "built without Slurm's headers"
+    return None
+
+
+def free_ports(n):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [s.getsockname()[1] for s in sockets]
+
+
+def system_plugins():
+    """Where the distribution keeps Slurm's own."""
+    listed = subprocess.run(["dpkg", "-L", "slurm-wlm-basic-plugins"], capture_output=True, text=True).stdout
+    found = [pathlib.Path(line).parent for line in listed.splitlines() if line.endswith("/auth_munge.so")]
+    return found[0] if found else pathlib.Path("/usr/lib/slurm")
+
+
+class Job:
+    """A job whose program does what it is told: the script joins the tenant program to two pipes."""
+
+    def __init__(self, cluster, number, folder):
+        self.cluster = cluster
+        self.number = number
+        self.folder = folder
+        self.pipes = {name: os.open(folder / name, os.O_RDWR | os.O_NONBLOCK) for name in ("in", "out")}
+        self.lines = b""
+
+    def send(self, line):
+        os.write(self.pipes["in"], f"{line}\n".encode())
+
+    def has_answered(self, seconds):
+        end = time.monotonic() + seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.pipes["out"], selectors.EVENT_READ)
+            while b"\n" not in self.lines and selector.select(max(0, end - time.monotonic())):
+                self.lines += os.read(self.pipes["out"], 65536)
+        return b"\n" in self.lines
+
+    def answer(self, seconds=20):
+        assert self.has_answered(seconds), f"job {self.number} does not answer: {self.said()}"
+        line, self.lines = self.lines.split(b"\n", 1)
+        return line.decode().split()
+
+    def ask(self, line, seconds=20):
+        self.send(line)
+        return self.answer(seconds)
+
+    def started(self):
+        assert self.answer() == ["0"], self.said()
+        return self
+
+    def alloc(self, size):
+        """The address, or the code as a negative number."""
+        code, address = map(int, self.ask(f"alloc {size}"))
+        return address if code == 0 else -code
+
+    def said(self):
+        """What it wrote on standard error."""
+        log = self.folder / "err"
+        return log.read_text() if log.exists() else ""
+
+    def show(self, key):
+        return self.cluster.show_job(self.number).get(key)
+
+    def state(self):
+        return self.show("JobState")
+
+    def node(self):
+        return self.cluster.nodes[self.show("NodeList")]
+
+    def tenant(self):
+        return f"job-{self.number}"
+
+    def book(self, gpu=0):
+        return self.node().book(self.tenant(), gpu)
+
+    def close(self):
+        for pipe in self.pipes.values():
+            os.close(pipe)
+
+
+class Cluster:
+    def __init__(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="cotenant-slurm-"))
+        self.dir.chmod(0o755)
+        self.daemons = {}  # by name
+        self.nodes = {}    # hosts, by the node's name
+        self.jobs = []
+        self.env = {name: value for name, value in os.environ.items()
+                    if not name.startswith(("SLURM", "SOFTGPU_", "CUDA_", "COTENANT_"))}
+        self.env |= {"SLURM_CONF": str(self.dir / "slurm.conf"), "LD_LIBRARY_PATH": str(SOFTGPU),
+                     "SOFTGPU_MEMORY": f"{DEVICE}M", "SOFTGPU_CONTEXT": "64M"}
+
+    def __enter__(self):
+        try:
+            self.write_files()
+            self.start_nodes()
+            self.start_slurm()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    # --- starting and ending ---
+
+    def write_files(self):
+        for name in ("munge", "state", "spool", "nodes", "dev", "jobs"):
+            (self.dir / name).mkdir()
+        (self.dir / "jobs").chmod(0o1777)
+        host = socket.gethostname().split(".")[0]
+        ports = free_ports(1 + len(NODES))
+        conf = SLURM_CONF.format(dir=self.dir, host=host, ctld_port=ports[0], plugins=PLUGINS,
+                                 system_plugins=system_plugins())
+        gres = ""
+        for i, node in enumerate(NODES):
+            conf += NODE_LINE.format(node=node, host=host, port=ports[1 + i], shards=SHARDS)
+            for gpu in range(2):
+                device = self.dir / f"dev/{node}-nvidia{gpu}"
+                os.mknod(device, 0o600 | 0o020000, os.makedev(195, 10 * i + gpu))
+                gres += f"NodeName={node} Name=gpu Type=g{gpu} File={device}\n"
+                gres += f"NodeName={node} Name=shard Type=g{gpu} Count={SHARDS} File={device}\n"
+        # Partitions come behind the nodes that they are of.
+        lines = conf.strip().splitlines()
+        lines.sort(key=lambda line: line.startswith("PartitionName"))
+        (self.dir / "slurm.conf").write_text("\n".join(lines) + "\n")
+        (self.dir / "gres.conf").write_text(gres)
+        (self.dir / "cgroup.conf").write_text(CGROUP_CONF.lstrip())
+        (self.dir / "plugstack.conf").write_text(
+            f"required {PLUGINS}/spank_cotenant.so socket={self.dir}/nodes/%n/socket\n")
+        (self.dir / "task-prolog").write_text(TASK_PROLOG.format(dir=self.dir))
+        (self.dir / "task-prolog").chmod(0o755)
+        (self.dir / "munge/key").write_bytes(os.urandom(1024))
+        (self.dir / "munge/key").chmod(0o600)
+
+    def start_nodes(self):
+        for node in NODES:
+            host = Host({"SOFTGPU_MEMORY": f"{DEVICE}M", "SLURM_CONF": self.env["SLURM_CONF"]})
+            host.options += ["--sample", "100ms", "--sample-tense", "50ms"]
+            self.nodes[node] = host
+            (self.dir / "nodes" / node).symlink_to(host.dir)
+            host.start()
+
+    def start_slurm(self):
+        munge = self.dir / "munge"
+        self.start("munged", ["munged", "--foreground", "--force", f"--key-file={munge}/key", f"--socket={munge}/socket",
+                              f"--pid-file={munge}/pid", f"--log-file={munge}/log", f"--seed-file={munge}/seed"])
+        eventually((munge / "socket").exists, "munged listens")
+        self.start_controller()
+        for node in NODES:
+            self.start_slurmd(node)
+        eventually(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes are idle", 30)
+
+    def start(self, name, command):
+        log = open(self.dir / f"{name}.out", "ab")
+        self.daemons[name] = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+
+    def start_controller(self):
+        self.start("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
+        eventually(lambda: self.run("scontrol", "ping").stdout.find("is UP") > 0, "slurmctld answers", 30)
+
+    def start_slurmd(self, node):
+        self.start(node, ["slurmd", "-D", "-N", node, "-f", self.env["SLURM_CONF"]])
+
+    def kill(self, name, sig=signal.SIGKILL):
+        self.daemons[name].send_signal(sig)
+        self.daemons[name].wait(20)
+
+    def close(self):
+        with contextlib.suppress(Exception):
+            self.end_jobs()
+        # In the other direction than they were started: who is gone is not waited for.
+        for name in reversed(list(self.daemons)):
+            process = self.daemons[name]
+            if process.poll() is not None:
+                continue
+            process.terminate()
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for host in self.nodes.values():
+            host.close()
+        remove_cgroups()
+        shutil.rmtree(self.dir)
+
+    # --- asking Slurm ---
+
+    def run(self, *words, user=None, env=None, timeout=60):
+        become = ["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"] if user else []
+        return subprocess.run([str(word) for word in [*become, *words]], env=self.env | (env or {}), text=True,
+                              capture_output=True, stdin=subprocess.DEVNULL, cwd="/", timeout=timeout)
+
+    def do(self, *words, **options):
+        done = self.run(*words, **options)
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def refused(self, *words, **options):
+        done = self.run(*words, **options)
+        assert done.returncode != 0, f"{words} is not refused: {done.stdout}"
+        return done.stderr
+
+    def node_states(self):
+        return [line.strip() for line in self.run("sinfo", "-hN", "-o", "%T").stdout.split()]
+
+    def show_job(self, number):
+        shown = self.do("scontrol", "-o", "-d", "show", "job", number)
+        return dict(re.findall(r"(\w+)=(\S*)", shown))
+
+    def end_jobs(self):
+        self.run("scancel", "--user=root")
+        self.run("scancel", f"--user={USER}")
+        eventually(lambda: not self.run("squeue", "-h").stdout.strip(), "no job is left", 30)
+        for job in self.jobs:
+            job.close()
+        self.jobs.clear()
+
+    def come_to_rest(self):
+        """No job, no tenant, and what is booked is what is used: nothing."""
+        eventually(lambda: not self.run("squeue", "-h").stdout.strip(), "no job is left", 30)
+        for host in self.nodes.values():
+            eventually(lambda: not host.json("list")["tenants"], "no tenant is left", 10)
+        eventually(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes are idle", 30)
+
+    # --- jobs ---
+
+    def submit(self, *options, device=0, user=None, words=("sbatch",)):
+        """Submits a job that runs the tenant program, and returns it at once."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.dir / "jobs"))
+        folder.chmod(0o777)
+        for name in ("in", "out"):
+            os.mkfifo(folder / name)
+            (folder / name).chmod(0o666)
+        script = folder / "script"
+        # Opened for both directions: neither side waits for the other one to come.
+        script.write_text(f"#!/bin/sh\nexec {TENANT} {device} <>{folder}/in >{folder}/out\n")
+        done = self.do(*words, "--parsable", f"--error={folder}/err", "--output=/dev/null", *options, script, user=user)
+        job = Job(self, int(done.split(";")[0]), folder)
+        self.jobs.append(job)
+        return job
+
+
+def remove_cgroups():
+    """Slurm leaves its folders in the v1 hierarchies behind."""
+    for node in NODES:
+        for top in pathlib.Path("/sys/fs/cgroup").glob(f"*/slurm_{node}"):
+            for folder, _, _ in os.walk(top, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
