@@ -14,7 +14,7 @@
 #include "../tenant/ledger.h"
 #include "../tenant/share.h"
 
-#define AUDIT_LAYOUT	       5
+#define AUDIT_LAYOUT	       6
 #define AUDIT_PROCESSES	       16384 /* processes that are charged; a power of two */
 #define AUDIT_SLOTS	       16384 /* threads that wait at the same time; a power of two */
 #define AUDIT_TENANT_PROCESSES 4096  /* of these, how many one tenant may take */

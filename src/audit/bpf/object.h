@@ -13,8 +13,6 @@
 #define COUNT_REFERENCE 1ULL
 #define COUNT_MAPPING	(1ULL << 32)
 
-static const struct object object_empty;
-
 static noinline struct object *object_find(struct thread *t, __u32 kind, __u64 handle)
 {
 	struct object_key key = { .handle = handle, .serial = t->serial, .kind = kind };
@@ -22,39 +20,38 @@ static noinline struct object *object_find(struct thread *t, __u32 kind, __u64 h
 	return bpf_map_lookup_elem(&objects, &key);
 }
 
-/* Store an empty record and count it against the nearest tenant's cap. */
+/*
+ * Store t->fresh as a record and count it against the nearest tenant's cap. It is whole from the first
+ * moment on: a record that does not say whose it is yet is one of a dead process to who reaps.
+ */
 static noinline struct object *object_insert(struct thread *t, __u32 kind, __u64 handle)
 {
 	struct object_key key = { .handle = handle, .serial = t->serial, .kind = kind };
 	__u32 tenant = PROCESS(t->process)->chain.tenants[0];
-	struct object *o;
 
+	t->fresh.tenant = tenant;
+	t->fresh.process = t->process;
 	if (__sync_fetch_and_add(&TENANT(tenant)->n_objects, 1) >= AUDIT_TENANT_OBJECTS ||
-	    bpf_map_update_elem(&objects, &key, &object_empty, BPF_ANY)) {
+	    bpf_map_update_elem(&objects, &key, &t->fresh, BPF_ANY)) {
 		__sync_fetch_and_sub(&TENANT(tenant)->n_objects, 1);
 		return 0;
 	}
-	o = bpf_map_lookup_elem(&objects, &key);
-	if (!o)
-		return 0;
-	o->tenant = tenant;
-	o->process = t->process;
-	return o;
+	return bpf_map_lookup_elem(&objects, &key);
 }
 
 /** object_new() - record @size bytes of t->call_device under a handle; NULL if there is no room for it */
 static noinline struct object *object_new(struct thread *t, __u32 kind, __u64 handle, __u64 size)
 {
-	struct object *o = object_insert(t, kind, handle);
+	struct object *o;
 
-	if (!o) {
+	__builtin_memset(&t->fresh, 0, sizeof(t->fresh));
+	t->fresh.counts = COUNT_REFERENCE;
+	t->fresh.device = t->call_device;
+	t->fresh.size = size;
+	o = object_insert(t, kind, handle);
+	if (!o)
 		event_send(AUDIT_EVENT_UNRECORDED, t, PROCESS(t->process)->chain.tenants[0],
 			   AUDIT_REASON_NONE, 0);
-		return 0;
-	}
-	o->counts = COUNT_REFERENCE;
-	o->device = t->call_device;
-	o->size = size;
 	return o;
 }
 
@@ -92,20 +89,10 @@ alone int object_take(struct thread *t, __u32 kind, __u64 handle)
 /** object_put_back() - undo object_take() */
 alone int object_put_back(struct thread *t)
 {
-	struct object *o;
-
 	if (!t)
 		return 0;
-	o = object_insert(t, t->object_kind, t->object_handle);
-	if (!o)
-		return 0;
-	o->size = t->object.size;
-	o->used = t->object.used;
-	o->parent = t->object.parent;
-	o->context = t->object.context;
-	o->counts = t->object.counts;
-	o->device = t->object.device;
-	return 1;
+	t->fresh = t->object;
+	return object_insert(t, t->object_kind, t->object_handle) != 0;
 }
 
 static inlined __u64 current_context(const struct thread *t)

@@ -102,6 +102,7 @@ struct thread {
 	struct ledger_chain chain;
 	__u32 refused_by;     /* tenant */
 	__u32 reason;	      /* enum audit_reason */
+	struct object fresh;  /* about to be recorded */
 	struct object object; /* taken by a free */
 	__u64 object_handle;
 	__u32 object_kind;
