@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #define FLAG_UPROBE_MULTI_RETURN 1
 #define UPROBE_PMU		 "/sys/bus/event_source/devices/uprobe/type"
 #define UPROBE_AT_RETURN	 1 /* format/retprobe beside it */
+#define SEE_THROUGH_MS		 1000
 
 /* The kernel's argument of BPF_LINK_CREATE for it, newer than the headers we build with. */
 struct uprobe_multi {
@@ -60,8 +62,8 @@ int link_uprobes(int prog_fd, const struct probes *probes)
 }
 
 struct links {
-	int *fds;
 	size_t n;
+	int fds[];
 };
 
 static void *links_close(void *userdata)
@@ -70,21 +72,21 @@ static void *links_close(void *userdata)
 
 	for (size_t i = 0; i < links->n; i++)
 		close(links->fds[i]);
-	free(links->fds);
 	free(links);
 	return NULL;
 }
 
-void links_let_go(int *fds, size_t n)
+void links_let_go(const int *fds, size_t n)
 {
-	struct links *links = malloc(sizeof(*links));
+	struct links *links = malloc(sizeof(*links) + n * sizeof(*fds));
 	pthread_attr_t attr;
 	pthread_t thread;
 	int r;
 
 	if (!links)
 		return;
-	*links = (struct links){ fds, n };
+	links->n = n;
+	memcpy(links->fds, fds, n * sizeof(*fds));
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	r = pthread_create(&thread, &attr, links_close, links);
@@ -407,6 +409,27 @@ int attach_recorded(struct engine *engine)
 			return r;
 	}
 	return 0;
+}
+
+/* The thread that closes the link closes a pipe after it, and that is what is waited for. */
+void attach_see_through(struct engine *engine)
+{
+	int link, done[2];
+	struct pollfd end;
+
+	if (!engine->many_probes)
+		return;
+	link = own_link(bpf_program__fd(engine->programs->progs.on_call));
+	if (link < 0)
+		return;
+	if (pipe2(done, O_CLOEXEC)) {
+		links_let_go(&link, 1);
+		return;
+	}
+	links_let_go((int[]){ link, done[1] }, 2);
+	end = (struct pollfd){ .fd = done[0] };
+	poll(&end, 1, SEE_THROUGH_MS);
+	close(done[0]);
 }
 
 void attach_forget(struct engine *engine, bool unpin)

@@ -326,9 +326,14 @@ static int engine_start(struct engine *engine, const struct engine_options *opti
 		return r;
 	}
 	launches_take_over(engine);
+	if (engine->generation > 1)
+		attach_see_through(engine);
 	__atomic_store_n(&engine->state->control.generation, engine->generation, __ATOMIC_SEQ_CST);
-	links_drop(engine, /* ours= */ false);
 	r = holder_start(engine);
+	/* Who was let pass by our programs just before is still to meet those of the generation before. */
+	if (engine->generation > 1)
+		attach_see_through(engine);
+	links_drop(engine, /* ours= */ false);
 	if (r == 0)
 		r = events_open(engine);
 	if (r == 0)

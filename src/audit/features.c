@@ -5,19 +5,34 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "priv.h"
 
-/* clang-format off */
-#define MOVE(to, value)	 { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (to), .imm = (value) }
-#define COPY(to, from)	 { .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (to), .src_reg = (from) }
-#define ADD(to, value)	 { .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (to), .imm = (value) }
-#define ZERO(to, offset) { .code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = (to), .off = (offset) }
-#define CALL(helper)	 { .code = BPF_JMP | BPF_CALL, .imm = (helper) }
-#define EXIT		 { .code = BPF_JMP | BPF_EXIT }
-/* clang-format on */
+#define MOVE(to, value)                                                                            \
+	{                                                                                          \
+		.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (to), .imm = (value)               \
+	}
+#define COPY(to, from)                                                                             \
+	{                                                                                          \
+		.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (to), .src_reg = (from)            \
+	}
+#define ADD(to, value)                                                                             \
+	{                                                                                          \
+		.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (to), .imm = (value)               \
+	}
+#define ZERO(to, offset)                                                                           \
+	{                                                                                          \
+		.code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = (to), .off = (offset)                \
+	}
+#define CALL(helper)                                                                               \
+	{                                                                                          \
+		.code = BPF_JMP | BPF_CALL, .imm = (helper)                                        \
+	}
+#define EXIT                                                                                       \
+	{                                                                                          \
+		.code = BPF_JMP | BPF_EXIT                                                         \
+	}
 
 #define LOG_SIZE       4096
 #define YAMA_NO_ATTACH 3
@@ -131,6 +146,19 @@ static int own_offset(uintptr_t address, uint64_t *ret)
 	return -ENOENT;
 }
 
+int own_link(int prog_fd)
+{
+	uint64_t offset, cookie = 0;
+	const struct probes probes = { .path = "/proc/self/exe",
+				       .offsets = &offset,
+				       .cookies = &cookie,
+				       .n = 1,
+				       .pid = getpid() };
+	int r = own_offset((uintptr_t)probed_thread, &offset);
+
+	return r < 0 ? r : link_uprobes(prog_fd, &probes);
+}
+
 /* Run another thread over the probe. Does it leave its mark? */
 static int thread_is_met(int map, char *ret_log)
 {
@@ -172,32 +200,16 @@ static int try_many_threads(char *ret_log)
 	_cleanup_close_ int fd = map < 0 ? -1
 					 : bpf_prog_load(BPF_PROG_TYPE_KPROBE, "try", "GPL", insns,
 							 ARRAY_SIZE(insns), &options);
-	uint64_t offset, cookie = 0;
-	const struct probes probes = { .path = "/proc/self/exe",
-				       .offsets = &offset,
-				       .cookies = &cookie,
-				       .n = 1,
-				       .pid = getpid() };
-	int *link;
-	int r;
+	int link, r;
 
 	if (fd < 0)
 		return -errno;
-	r = own_offset((uintptr_t)probed_thread, &offset);
-	if (r < 0)
-		return r;
-	link = malloc(sizeof(*link));
-	if (!link)
-		return -ENOMEM;
-	*link = link_uprobes(fd, &probes);
-	if (*link < 0) {
-		r = *link;
-		free(link);
-		return r;
-	}
+	link = own_link(fd);
+	if (link < 0)
+		return link;
 	r = thread_is_met(map, ret_log);
 	/* Calls may be held already, and wait for the engine that is about to be. */
-	links_let_go(link, 1);
+	links_let_go(&link, 1);
 	return r;
 }
 

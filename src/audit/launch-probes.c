@@ -142,6 +142,7 @@ static void probed_free(struct engine *engine, struct probed *p, bool unpin)
 		if (unpin)
 			links_unpin(engine, p, &p->links[i]);
 		links_let_go(p->links[i].fds, p->links[i].n_fds);
+		free(p->links[i].fds);
 	}
 	if (unpin)
 		memset(&engine->state->works[p->work], 0, sizeof(engine->state->works[p->work]));

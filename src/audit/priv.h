@@ -47,16 +47,20 @@ struct probes {
 /** link_uprobes() - attach a program to them. Return: the link's descriptor, or a fault */
 int link_uprobes(int prog_fd, const struct probes *probes);
 
+/** own_link() - attach a program to code of this process that nobody runs but the trial of features; the same */
+int own_link(int prog_fd);
+
 /**
  * links_let_go() - close links of probes in a thread of its own
- * @fds:	their descriptors; the array is freed
+ * @fds:	their descriptors, in this order
  * @n:		how many
  *
  * Where a link ends by this, the kernel waits until no sleepable program of any probe runs, and one
  * that holds a call runs for as long as nobody answers it: who answers calls, or is about to, must
  * not wait here.
  */
-void links_let_go(int *fds, size_t n);
+void links_let_go(const int *fds, size_t n);
+
 /** link_uprobe() - attach a program to one of them, where the kernel has no links of many probes; the same */
 int link_uprobe(int prog_fd, const struct probes *probes, size_t i);
 
@@ -110,6 +114,16 @@ int frames_check(const char *log);
 int attach_file(struct engine *engine, const char *name, int fd);
 /** attach_recorded() - probe what an earlier engine probed, with the programs of this one */
 int attach_recorded(struct engine *engine);
+/**
+ * attach_see_through() - wait until all hits of probes that have begun are over
+ *
+ * Since Linux 6.12 a hit goes through the programs as the list is while it does: it may not meet one
+ * that is attached meanwhile, nor one that is taken away. Should our generation begin, or the one before
+ * be taken away, in the middle of it, nobody would count the call. A link's end is told when all such
+ * hits are over. (Older kernels attach and detach only between hits.) A call that waits for this engine
+ * is such a hit, too, and has long been seen; so the wait is bounded.
+ */
+void attach_see_through(struct engine *engine);
 /** attach_forget() - close links; @unpin: and take the probes off */
 void attach_forget(struct engine *engine, bool unpin);
 
