@@ -13,14 +13,10 @@ union control {
 	char room[CMSG_SPACE(SOCKET_MAX_FDS * sizeof(int))];
 };
 
-int socket_send(int fd, const struct wire_message *message, const struct wire_piece *pieces,
-		const int *fds, size_t n_fds)
+int socket_send(int fd, const struct wire_message *message, const int *fds, size_t n_fds)
 {
-	struct iovec parts[] = {
-		{ (void *)message, sizeof(*message) },
-		{ (void *)pieces, message->n_pieces * sizeof(*pieces) },
-	};
-	struct msghdr header = { .msg_iov = parts, .msg_iovlen = pieces ? 2 : 1 };
+	struct iovec part = { (void *)message, sizeof(*message) };
+	struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
 	union control control = { 0 };
 
 	if (n_fds) {
@@ -60,13 +56,10 @@ static void take_fds(struct msghdr *header, struct socket_message *ret)
 
 int socket_receive(int fd, struct socket_message *ret)
 {
-	struct iovec parts[] = {
-		{ &ret->message, sizeof(ret->message) },
-		{ ret->pieces, sizeof(ret->pieces) },
-	};
+	struct iovec part = { &ret->message, sizeof(ret->message) };
 	union control control;
-	struct msghdr header = { .msg_iov = parts,
-				 .msg_iovlen = 2,
+	struct msghdr header = { .msg_iov = &part,
+				 .msg_iovlen = 1,
 				 .msg_control = &control,
 				 .msg_controllen = sizeof(control) };
 	ssize_t n;
@@ -80,9 +73,7 @@ int socket_receive(int fd, struct socket_message *ret)
 	if (n == 0)
 		return -EPIPE;
 	take_fds(&header, ret);
-	if ((size_t)n < sizeof(ret->message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
-	    ret->message.n_pieces > SOCKET_MAX_PIECES ||
-	    (size_t)n != sizeof(ret->message) + ret->message.n_pieces * sizeof(ret->pieces[0])) {
+	if ((size_t)n != sizeof(ret->message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		socket_message_done(ret);
 		return -EPROTO;
 	}

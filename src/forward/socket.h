@@ -7,29 +7,24 @@
 
 #include <stddef.h>
 
-#define SOCKET_MAX_FDS	  4
-#define SOCKET_MAX_PIECES 2048
+#define SOCKET_MAX_FDS 4
 
 /**
  * struct socket_message - a message as it comes
  * @fds:	descriptors that came along; the receiver owns them
- * @pieces:	memory that it speaks of: message.n_pieces of them
  */
 struct socket_message {
 	struct wire_message message;
 	size_t n_fds;
 	int fds[SOCKET_MAX_FDS];
-	struct wire_piece pieces[SOCKET_MAX_PIECES];
 };
 
 /**
  * socket_send() - send a message
- * @pieces:	message->n_pieces of them, or NULL where that is 0
  *
  * Return: 0, or what the kernel said (-EPIPE where the other side is gone).
  */
-int socket_send(int fd, const struct wire_message *message, const struct wire_piece *pieces,
-		const int *fds, size_t n_fds);
+int socket_send(int fd, const struct wire_message *message, const int *fds, size_t n_fds);
 
 /**
  * socket_receive() - receive one

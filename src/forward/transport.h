@@ -217,7 +217,9 @@ enum wire_callback_kind {
  * Setting up: messages of one size, each answered by one of the same type. Over a unix socket
  * (SOCK_SEQPACKET) what is made comes along as descriptors, in the order given below; over the control
  * virtqueue the guest's kernel has made it, and a list of struct wire_piece follows the message.
- * The broker passes them on to the session's worker in the same form.
+ * The broker passes them on to the session's worker in the form of the socket. Memory of a virtual machine
+ * it has no descriptor for, because that would be all of it: the broker has it mapped where the worker has
+ * reserved addresses, and says where in `at`. Of a session that is block and heap, one behind the other.
  */
 enum wire_message_type {
 	/* Versions; the first message on a connection, or of a driver. Opens no session. */
@@ -228,6 +230,7 @@ enum wire_message_type {
 	WIRE_SESSION_CLOSE,
 	/* A thread's lane. Descriptors: lane, event that wakes the host, event that calls the guest. */
 	WIRE_LANE_ADD,
+	/* A worker answers when the lane's thread has emptied the ring and unmapped it. */
 	WIRE_LANE_REMOVE,
 	/* Memory that the host may use. Descriptor: the memory, to be mapped at `address`. */
 	WIRE_GRANT,
@@ -236,6 +239,8 @@ enum wire_message_type {
 	/* From a worker: a token for an IPC handle, or the handle of a token. Within one broker only. */
 	WIRE_IPC_PUT,
 	WIRE_IPC_GET,
+	/* To a worker: `size` bytes of addresses, at `address` where that is free. The answer has them in `at`. */
+	WIRE_RESERVE,
 };
 
 /**
@@ -246,9 +251,10 @@ enum wire_message_type {
  * @id:		of the lane or grant; chosen by the broker, in a virtual machine by the guest's kernel
  * @address:	a grant: where the guest has it mapped
  * @size:	bytes of it
- * @n_pieces:	struct wire_piece that follow
- * @magic:	WIRE_MAGIC, in WIRE_HELLO
- * @hash:	of the protocol, in WIRE_HELLO; sides of different hashes refuse each other
+ * @n_pieces:	struct wire_piece that follow, in a virtual machine; 0 on a unix socket
+ * @magic:	WIRE_MAGIC, in WIRE_HELLO; in a virtual machine in WIRE_SESSION_OPEN, likewise the hash
+ * @hash:	of the protocol; sides of different hashes refuse each other
+ * @at:		to a worker: where it has the memory; 0: it comes as a descriptor
  */
 struct wire_message {
 	__u32 type;
@@ -264,14 +270,14 @@ struct wire_message {
 			__u64 magic;
 			__u8 hash[WIRE_HASH_SIZE];
 		};
+		__u64 at;
 		__u8 data[64];
 	};
 };
 
 /**
  * struct wire_piece - contiguous memory that a lane, a session's block or a grant is made of
- * @address:	guest-physical, as only the guest's kernel says it; in the broker's message to a
- *		worker the offset in the descriptor that comes along
+ * @address:	guest-physical, as only the guest's kernel says it
  */
 struct wire_piece {
 	__u64 address;

@@ -46,7 +46,7 @@ static int ask(struct wire_message *message, int *ret_fds, size_t n_fds)
 	uint32_t type = message->type;
 	int r;
 
-	r = socket_send(control, message, NULL, NULL, 0);
+	r = socket_send(control, message, NULL, 0);
 	if (r == 0)
 		r = socket_receive(control, &answer);
 	if (r < 0)

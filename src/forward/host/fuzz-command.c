@@ -23,8 +23,7 @@ static void begin(void)
 	int fd = memfd_create("fuzz", 0);
 
 	if (fd < 0 || ftruncate(fd, GRANT_SIZE) < 0 || handle_init() < 0 ||
-	    grant_add(0, fd, 0, GRANT_SIZE, NULL, 0) < 0 ||
-	    grant_add(1, fd, 0, GRANT_SIZE, NULL, 0) < 0)
+	    grant_add(0, fd, 0, GRANT_SIZE) < 0 || grant_add(1, fd, 0, GRANT_SIZE) < 0)
 		abort();
 	close(fd);
 	for (int kind = 1; kind < N_HANDLE_KINDS; kind++)

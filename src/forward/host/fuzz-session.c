@@ -3,7 +3,7 @@
  * A hostile guest and a hostile worker against the broker's side of a session. Each 16 bytes of the input are
  * a message of one of them.
  */
-#include "forward/host/session.h"
+#include "forward/host/connection.h"
 
 #include "base/base.h"
 #include "base/log.h"
@@ -25,17 +25,16 @@ struct step {
 
 static int worker_end = -1;
 
-pid_t worker_start(const struct session_limits *limits, int *ret_socket, int *ret_pidfd)
+int worker_start(const struct worker_program *program, bool mapped, struct worker *ret)
 {
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair) < 0)
 		return -1;
-	*ret_socket = pair[0];
 	worker_end = pair[1];
-	*ret_pidfd = eventfd(0, 0);
 	/* Nobody's: what is killed at the end of the session does not exist. */
-	return 0x7ffffff0;
+	*ret = (struct worker){ 0x7ffffff0, pair[0], eventfd(0, 0), -1 };
+	return 0;
 }
 
 static void drain(int fd)
@@ -69,28 +68,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct session_limits limits = { "worker", "libcuda.so.1", 1 << 20 };
+	static const struct worker_program program = { "worker", "libcuda.so.1" };
+	struct connection *connection;
 	struct session *session;
 	struct step step;
 	int pair[2], r = 0;
 
 	log_init("fuzz", LOG_EMERG);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair) < 0)
+	session_limit_bytes(1 << 20);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair) < 0 ||
+	    connection_new(pair[0], &program, &connection) < 0)
 		abort();
-	session = session_new(pair[0]);
-	if (!session)
-		abort();
+	session = connection_session(connection);
 	for (; r == 0 && size >= sizeof(step); data += sizeof(step), size -= sizeof(step)) {
 		memcpy(&step, data, sizeof(step));
-		if (step.from_worker & 1 && session->worker >= 0)
+		if (step.from_worker & 1 && session->worker.fd >= 0)
 			r = session_answer(session, message_of(&step));
 		else
-			r = session_request(session, &limits, message_of(&step));
+			r = connection_request(connection, message_of(&step));
 		drain(pair[1]);
 		drain(worker_end);
 	}
-	session_end(session);
-	session_free(session);
+	/* What the loop does when the worker has ended. */
+	session_end_now(session);
+	session->side->gone(session);
 	close(pair[1]);
 	if (worker_end >= 0)
 		close(TAKE_FD(worker_end));

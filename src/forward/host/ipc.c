@@ -3,13 +3,12 @@
 
 #include "forward/host/driver.h"
 #include "forward/host/handle.h"
+#include "forward/host/spawn.h"
 #include "forward/socket.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-
-#define BROKER 3
 
 _Static_assert(sizeof(CUipcMemHandle) == sizeof(((struct wire_message *)NULL)->data) &&
 		       sizeof(CUipcEventHandle) == sizeof(CUipcMemHandle),
@@ -39,7 +38,7 @@ static int ask(enum wire_message_type type, enum call_id kind, void *data)
 
 	memcpy(message.data, data, sizeof(message.data));
 	pthread_mutex_lock(&asking);
-	r = socket_send(BROKER, &message, NULL, NULL, 0);
+	r = socket_send(WORKER_SOCKET, &message, NULL, 0);
 	if (r == 0) {
 		pthread_mutex_lock(&lock);
 		while (!has_answer)

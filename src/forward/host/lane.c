@@ -33,7 +33,9 @@ struct host_lane {
 	uint8_t *ring;
 	struct wire_reply *reply;
 	struct session_block *session;
+	uint32_t id;
 	int kick, call;
+	void (*ended)(uint32_t id);
 	uint64_t tail, executed;
 	uint64_t spin_ns;
 	uint32_t sleeps;
@@ -195,8 +197,7 @@ static void execute_record(struct host_lane *l)
 
 static void lane_free(struct host_lane *l)
 {
-	if (l->lane)
-		munmap(l->lane, LANE_SIZE);
+	munmap(l->lane, LANE_SIZE);
 	close(l->kick);
 	close(l->call);
 	free(l);
@@ -205,6 +206,8 @@ static void lane_free(struct host_lane *l)
 static void *lane_main(void *arg)
 {
 	struct host_lane *l = arg;
+	void (*ended)(uint32_t id) = l->ended;
+	uint32_t id = l->id;
 
 	while (wait_for_record(l))
 		if (take_record(l))
@@ -213,19 +216,8 @@ static void *lane_main(void *arg)
 	pthread_mutex_lock(&lanes_lock);
 	pthread_mutex_unlock(&lanes_lock);
 	lane_free(l);
+	ended(id);
 	return NULL;
-}
-
-static int lane_map(struct host_lane *l, int memory)
-{
-	uint8_t *at = mmap(NULL, LANE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-
-	if (at == MAP_FAILED)
-		return -errno;
-	l->lane = (struct lane *)at;
-	l->reply = (struct wire_reply *)(at + LANE_REPLY_OFFSET);
-	l->ring = at + LANE_RING_OFFSET;
-	return 0;
 }
 
 static int lane_start(struct host_lane *l)
@@ -241,41 +233,44 @@ static int lane_start(struct host_lane *l)
 	return r;
 }
 
-static int lane_enter(uint32_t id, struct host_lane *l)
+static int lane_enter(struct host_lane *l)
 {
-	int r = 0;
+	int r;
 
+	if (l->id >= WIRE_MAX_LANES)
+		return -EINVAL;
 	pthread_mutex_lock(&lanes_lock);
-	if (lanes[id])
-		r = -EEXIST;
-	else
-		r = lane_start(l);
+	r = lanes[l->id] ? -EEXIST : lane_start(l);
 	if (r == 0)
-		lanes[id] = l;
+		lanes[l->id] = l;
 	pthread_mutex_unlock(&lanes_lock);
 	return r;
 }
 
-int lane_add(uint32_t id, int memory, int kick, int call, struct session_block *session)
+int lane_add(uint32_t id, void *memory, int kick, int call, struct session_block *session,
+	     void (*ended)(uint32_t id))
 {
 	struct host_lane *l = calloc(1, sizeof(*l));
-	int r = -ENOMEM;
+	uint8_t *at = memory;
+	int r;
 
 	if (!l) {
+		munmap(memory, LANE_SIZE);
 		close(kick);
 		close(call);
-		close(memory);
-		return r;
+		return -ENOMEM;
 	}
+	l->lane = memory;
+	l->reply = (struct wire_reply *)(at + LANE_REPLY_OFFSET);
+	l->ring = at + LANE_RING_OFFSET;
+	l->id = id;
 	l->kick = kick;
 	l->call = call;
 	l->session = session;
+	l->ended = ended;
 	l->spin_ns = SPIN_MAX_NS;
 	l->seed = id;
-	r = id < WIRE_MAX_LANES ? lane_map(l, memory) : -EINVAL;
-	close(memory);
-	if (r == 0)
-		r = lane_enter(id, l);
+	r = lane_enter(l);
 	if (r < 0)
 		lane_free(l);
 	return r;

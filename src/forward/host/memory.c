@@ -28,8 +28,7 @@ static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range ranges[MAX_RANGES];
 static size_t n_ranges;
 
-/* Addresses for a grant: the guest's own, or any where they are taken. */
-static uint8_t *reserve(uint64_t address, uint64_t size)
+uint8_t *memory_reserve(uint64_t address, uint64_t size)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	void *at = MAP_FAILED;
@@ -41,44 +40,36 @@ static uint8_t *reserve(uint64_t address, uint64_t size)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-static int map_pieces(uint8_t *at, uint64_t size, int fd, const struct wire_piece *pieces,
-		      size_t n_pieces)
+int grant_add_at(uint32_t id, uint8_t *at, uint64_t address, uint64_t size)
 {
-	uint64_t done = 0;
-	size_t i;
-
-	for (i = 0; i < n_pieces; i++) {
-		if (pieces[i].size > size - done)
-			return -EINVAL;
-		if (mmap(at + done, pieces[i].size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-			 fd, (off_t)pieces[i].address) == MAP_FAILED)
-			return -errno;
-		done += pieces[i].size;
-	}
-	return done == size ? 0 : -EINVAL;
-}
-
-int grant_add(uint32_t id, int fd, uint64_t address, uint64_t size, const struct wire_piece *pieces,
-	      size_t n_pieces)
-{
-	struct wire_piece whole = { .address = 0, .size = size };
-	uint8_t *at;
-	int r;
+	int r = 0;
 
 	if (id >= WIRE_MAX_GRANTS || size == 0 || size > WIRE_MAX_GRANT || address % 4096 ||
 	    size % 4096)
 		return -EINVAL;
-	at = reserve(address, size);
-	if (!at)
-		return -ENOMEM;
-	r = pieces ? map_pieces(at, size, fd, pieces, n_pieces)
-		   : map_pieces(at, size, fd, &whole, 1);
 	pthread_rwlock_wrlock(&grants_lock);
-	if (r == 0 && grants[id].at)
+	if (grants[id].at)
 		r = -EEXIST;
-	if (r == 0)
+	else
 		grants[id] = (struct grant){ at, size, address };
 	pthread_rwlock_unlock(&grants_lock);
+	return r;
+}
+
+int grant_add(uint32_t id, int fd, uint64_t address, uint64_t size)
+{
+	uint8_t *at;
+	int r;
+
+	if (size == 0 || size > WIRE_MAX_GRANT)
+		return -EINVAL;
+	at = memory_reserve(address, size);
+	if (!at)
+		return -ENOMEM;
+	if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		r = -errno;
+	else
+		r = grant_add_at(id, at, address, size);
 	if (r < 0)
 		munmap(at, size);
 	return r;

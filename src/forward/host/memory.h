@@ -11,16 +11,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** memory_reserve() - addresses without memory: those asked for, or any where these are taken. NULL: none */
+uint8_t *memory_reserve(uint64_t address, uint64_t size);
+
 /**
  * grant_add() - map memory that the guest shares
- * @fd:		what to map
- * @pieces:	where in it, in order; NULL: @size bytes from its beginning
+ * @fd:		what to map, @size bytes from its beginning
  * @address:	where the guest has it; it is mapped there, too, unless something else is
  *
  * Return: 0, -EINVAL, -EEXIST, or what the kernel said.
  */
-int grant_add(uint32_t id, int fd, uint64_t address, uint64_t size, const struct wire_piece *pieces,
-	      size_t n_pieces);
+int grant_add(uint32_t id, int fd, uint64_t address, uint64_t size);
+
+/** grant_add_at() - likewise, of memory that is mapped already. Return: 0, -EINVAL, -EEXIST. */
+int grant_add_at(uint32_t id, uint8_t *at, uint64_t address, uint64_t size);
 
 /** grant_remove() - unmap it. Return: 0, -ENOENT. */
 int grant_remove(uint32_t id);

@@ -239,16 +239,19 @@ static int leave_files(void)
 	return r < 0 ? r : change_root();
 }
 
-int sandbox_drop(void)
+int sandbox_drop(int kept)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct none[2] = { { 0 } };
+	struct __user_cap_data_struct sets[2] = { { 0 } };
 	int cap;
+
+	if (kept != SANDBOX_NO_CAP)
+		sets[kept / 32].permitted = 1U << kept % 32;
 
 	for (cap = 0; cap <= CAP_LAST_CAP; cap++)
 		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (syscall(SYS_capset, &header, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (syscall(SYS_capset, &header, sets) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return 0;
 }
@@ -273,6 +276,9 @@ static const int refused[] = {
 	SYS_rt_tgsigqueueinfo,
 	SYS_setpriority,
 	SYS_prlimit64,
+	/* memory of others that is mapped here must not grow into more of it */
+	SYS_mremap,
+	SYS_remap_file_pages,
 	/* the network */
 	SYS_socket,
 	SYS_socketpair,
@@ -385,7 +391,7 @@ int sandbox_finish(const char **ret_what)
 	r = leave_files();
 	if (r == 0) {
 		*ret_what = "capabilities";
-		r = sandbox_drop();
+		r = sandbox_drop(SANDBOX_NO_CAP);
 	}
 	if (r == 0) {
 		*ret_what = "system calls";

@@ -17,10 +17,13 @@ int sandbox_begin(void);
 
 /**
  * sandbox_drop() - the calling thread, and those that it starts, lose all capabilities
+ * @kept:	but this one, which stays permitted; SANDBOX_NO_CAP
  *
  * The driver is started by such a thread: the others keep theirs until sandbox_finish().
  */
-int sandbox_drop(void);
+#define SANDBOX_NO_CAP (-1)
+
+int sandbox_drop(int kept);
 
 /**
  * sandbox_finish() - files, capabilities and system calls go

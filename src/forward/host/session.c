@@ -7,250 +7,202 @@
 #include "forward/wire.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
-struct session *session_new(int guest)
-{
-	struct session *session = calloc(1, sizeof(*session));
+#define PAGE 4096
 
-	if (!session) {
-		close(guest);
-		return NULL;
-	}
-	session->guest = guest;
-	session->worker = -1;
-	session->pidfd = -1;
-	return session;
+/* Of all sessions. */
+static uint64_t max_bytes = UINT64_MAX, n_bytes;
+static unsigned n_lanes;
+
+void session_limit_bytes(uint64_t max)
+{
+	max_bytes = max;
 }
 
-static void close_fd(int *fd)
+void session_init(struct session *session, const struct session_side *side,
+		  const struct worker_program *program, bool mapped)
 {
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
+	*session = (struct session){ .side = side,
+				     .program = program,
+				     .mapped = mapped,
+				     .worker.fd = -1,
+				     .exit.fd = -1,
+				     .mapper = -1 };
 }
 
-static void pending_done(struct session *session)
+static void lane_set(struct session *session, uint32_t id, enum lane_state state)
 {
-	size_t i;
-
-	for (i = 0; i < session->n_pending_fds; i++)
-		close(session->pending_fds[i]);
-	session->n_pending_fds = 0;
-	session->pending.type = 0;
+	n_lanes += (state != LANE_FREE) - (session->lanes[id] != LANE_FREE);
+	session->lanes[id] = state;
 }
 
-void session_free(struct session *session)
+static void grant_set(struct session *session, uint32_t id, uint64_t size)
 {
-	pending_done(session);
-	close_fd(&session->guest);
-	close_fd(&session->worker);
-	close_fd(&session->pidfd);
-	free(session);
-}
-
-/* Memory that both sides map: nobody can make it smaller under the other's feet. */
-static int memory_new(uint64_t size)
-{
-	_cleanup_close_ int fd = memfd_create("cotenant-forward", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, (off_t)size) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return -errno;
-	return TAKE_FD(fd);
-}
-
-static int event_new(void)
-{
-	int fd = eventfd(0, EFD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static int pending_add(struct session *session, int fd)
-{
-	if (fd < 0)
-		return fd;
-	if (session->n_pending_fds == SOCKET_MAX_FDS) {
-		close(fd);
-		return -EPROTO;
-	}
-	session->pending_fds[session->n_pending_fds++] = fd;
-	return 0;
-}
-
-/* The worker gets what the guest will get when it has answered. */
-static int pass_on(struct session *session)
-{
-	return socket_send(session->worker, &session->pending, NULL, session->pending_fds,
-			   session->n_pending_fds);
-}
-
-static int make_session(struct session *session)
-{
-	int r;
-
-	r = pending_add(session, memory_new(SESSION_SIZE));
-	if (r == 0)
-		r = pending_add(session, memory_new(WIRE_HEAP_SIZE));
-	if (r == 0)
-		r = pending_add(session, event_new());
-	session->pending.size = WIRE_HEAP_SIZE;
-	return r < 0 ? r : pass_on(session);
-}
-
-static int make_lane(struct session *session)
-{
-	uint32_t id = 0;
-	int r;
-
-	while (id < WIRE_MAX_LANES && session->lanes[id])
-		id++;
-	if (id == WIRE_MAX_LANES)
-		return -EDQUOT;
-	r = pending_add(session, memory_new(LANE_SIZE));
-	if (r == 0)
-		r = pending_add(session, event_new());
-	if (r == 0)
-		r = pending_add(session, event_new());
-	if (r < 0)
-		return r;
-	session->pending.id = id;
-	session->lanes[id] = true;
-	return pass_on(session);
-}
-
-static int make_grant(struct session *session, const struct session_limits *limits)
-{
-	uint64_t size = session->pending.size;
-	uint32_t id = 1;
-	int r;
-
-	if (size == 0 || size % 4096 || session->pending.address % 4096)
-		return -EINVAL;
-	if (size > limits->max_bytes - session->bytes)
-		return -EDQUOT;
-	while (id < WIRE_MAX_GRANTS && session->grants[id])
-		id++;
-	if (id == WIRE_MAX_GRANTS)
-		return -EDQUOT;
-	r = pending_add(session, memory_new(size));
-	if (r < 0)
-		return r;
-	session->pending.id = id;
+	n_bytes += size - session->grants[id];
+	session->bytes += size - session->grants[id];
 	session->grants[id] = size;
-	session->bytes += size;
-	return pass_on(session);
 }
 
-static int end_lane(struct session *session)
+static void books_clear(struct session *session)
 {
-	uint32_t id = session->pending.id;
+	uint32_t id;
 
-	return id < WIRE_MAX_LANES && session->lanes[id] ? pass_on(session) : -ENOENT;
+	for (id = 0; id < WIRE_MAX_LANES; id++)
+		lane_set(session, id, LANE_FREE);
+	for (id = 0; id < WIRE_MAX_GRANTS; id++)
+		grant_set(session, id, 0);
 }
 
-static int end_grant(struct session *session)
+void session_done(struct session *session)
 {
-	uint32_t id = session->pending.id;
-
-	return id && id < WIRE_MAX_GRANTS && session->grants[id] ? pass_on(session) : -ENOENT;
+	books_clear(session);
+	source_close(&session->worker);
+	source_close(&session->exit);
+	if (session->mapper >= 0)
+		close(TAKE_FD(session->mapper));
 }
 
-static int start(struct session *session, const struct session_limits *limits)
+int session_free_lane(const struct session *session)
 {
-	session->pid = worker_start(limits, &session->worker, &session->pidfd);
-	if (session->pid < 0)
-		return session->pid;
-	session->state = SESSION_STARTING;
-	return 0;
+	int id;
+
+	for (id = 0; id < WIRE_MAX_LANES; id++)
+		if (session->lanes[id] == LANE_FREE)
+			return id;
+	return -EDQUOT;
 }
 
-/* Both hashes travel: whoever is refused can say which. */
-static int hello(struct session *session)
+int session_free_grant(const struct session *session)
 {
-	bool same = session->pending.magic == WIRE_MAGIC &&
-		    memcmp(session->pending.hash, wire_hash, WIRE_HASH_SIZE) == 0;
-	char theirs[2 * WIRE_HASH_SIZE + 1], ours[2 * WIRE_HASH_SIZE + 1];
+	int id;
 
-	if (!same) {
-		wire_hash_text(session->pending.hash, theirs);
-		wire_hash_text(wire_hash, ours);
-		log_err(0, "refused a guest whose protocol is %s: ours is %s", theirs, ours);
-	}
-	memcpy(session->pending.hash, wire_hash, WIRE_HASH_SIZE);
-	return same ? 0 : -EPROTO;
+	for (id = 1; id < WIRE_MAX_GRANTS; id++)
+		if (!session->grants[id])
+			return id;
+	return -EDQUOT;
 }
 
-static int reply(struct session *session, int error)
+int session_tell(struct session *session, const int *fds, size_t n_fds)
 {
+	return socket_send(session->worker.fd, &session->pending, fds, n_fds);
+}
+
+static void worker_ready(struct source *source)
+{
+	struct session *session = container_of(source, struct session, worker);
+	static struct socket_message message;
 	int r;
 
-	session->pending.error = error;
-	session->pending.n_pieces = 0;
-	r = socket_send(session->guest, &session->pending, NULL, session->pending_fds,
-			error ? 0 : session->n_pending_fds);
-	pending_done(session);
+	r = socket_receive(source->fd, &message);
+	if (r == 0)
+		r = session_answer(session, &message);
+	if (r < 0)
+		session_end(session);
+}
+
+/* It is answered before its side hears of the end, and hears of the end once. */
+static void worker_exited(struct source *source)
+{
+	struct session *session = container_of(source, struct session, exit);
+
+	waitpid(session->pid, NULL, 0);
+	source_close(&session->worker);
+	source_close(&session->exit);
+	session->state = SESSION_GONE;
+	if (session->pending.type)
+		session_fail(session, -ENODEV);
+	session->side->gone(session);
+}
+
+static int start(struct session *session)
+{
+	struct worker worker;
+	int r;
+
+	if (session->state != SESSION_NEW)
+		return -EALREADY;
+	r = worker_start(session->program, session->mapped, &worker);
+	if (r < 0)
+		return r;
+	session->pid = worker.pid;
+	session->mapper = worker.mapper;
+	session->state = SESSION_STARTING;
+	r = source_add(&session->worker, worker.socket, worker_ready);
+	if (r < 0)
+		close(worker.socket);
+	else
+		r = source_add(&session->exit, worker.pidfd, worker_exited);
+	if (r < 0) {
+		close(worker.pidfd);
+		session_end_now(session);
+	}
 	return r;
 }
 
-/* Return: 0 where the worker is asked now, 1 where there is nothing to ask it, or what is wrong. */
-static int handle(struct session *session, const struct session_limits *limits)
+static int lane_new(struct session *session, uint32_t id)
 {
-	if (session->pending.type == WIRE_HELLO) {
-		int r = hello(session);
+	if (id >= WIRE_MAX_LANES)
+		return -EINVAL;
+	if (session->lanes[id] != LANE_FREE)
+		return -EEXIST;
+	if (n_lanes == SESSION_MAX_LANES_ALL)
+		return -EDQUOT;
+	lane_set(session, id, LANE_ON);
+	return session->side->bring(session);
+}
 
-		return r < 0 ? r : 1;
-	}
-	if (session->pending.type == WIRE_SESSION_OPEN)
-		return session->state == SESSION_CONNECTED ? start(session, limits) : -EALREADY;
-	if (session->state != SESSION_OPEN)
-		return -ENOTCONN;
+static int lane_end(struct session *session, const struct wire_message *message)
+{
+	if (message->id >= WIRE_MAX_LANES || session->lanes[message->id] != LANE_ON)
+		return -ENOENT;
+	lane_set(session, message->id, LANE_ENDING);
+	return socket_send(session->worker.fd, message, NULL, 0);
+}
+
+static int grant_new(struct session *session, uint32_t id)
+{
+	uint64_t size = session->pending.size;
+
+	if (id == 0 || id >= WIRE_MAX_GRANTS || size == 0 || size % PAGE ||
+	    session->pending.address % PAGE)
+		return -EINVAL;
+	if (session->grants[id])
+		return -EEXIST;
+	if (size > WIRE_MAX_GRANT || n_bytes > max_bytes || size > max_bytes - n_bytes)
+		return -EDQUOT;
+	grant_set(session, id, size);
+	return session->side->bring(session);
+}
+
+static int grant_end(struct session *session, uint32_t id)
+{
+	return id && id < WIRE_MAX_GRANTS && session->grants[id] ? session_tell(session, NULL, 0)
+								 : -ENOENT;
+}
+
+static int begin(struct session *session)
+{
 	switch (session->pending.type) {
+	case WIRE_SESSION_OPEN:
+		return start(session);
 	case WIRE_LANE_ADD:
-		return make_lane(session);
-	case WIRE_LANE_REMOVE:
-		return end_lane(session);
+		return lane_new(session, session->pending.id);
 	case WIRE_GRANT:
-		return make_grant(session, limits);
+		return grant_new(session, session->pending.id);
 	case WIRE_REVOKE:
-		return end_grant(session);
+		return grant_end(session, session->pending.id);
 	default:
 		return -ENOSYS;
 	}
-}
-
-int session_request(struct session *session, const struct session_limits *limits,
-		    struct socket_message *message)
-{
-	int r;
-
-	socket_message_done(message);
-	if (session->pending.type || session->state == SESSION_ENDING)
-		return -EPROTO;
-	session->pending = message->message;
-	session->pending.n_pieces = 0;
-	session->pending.session = 0;
-	r = handle(session, limits);
-	if (r == 0)
-		return 0;
-	return reply(session, MIN(r, 0));
 }
 
 /* The books follow what the worker has, not what was asked. */
 static void settle(struct session *session, int error)
 {
 	uint32_t id = session->pending.id;
-	bool ended =
-		session->pending.type == WIRE_LANE_REMOVE || session->pending.type == WIRE_REVOKE;
 
 	switch (session->pending.type) {
 	case WIRE_SESSION_OPEN:
@@ -258,61 +210,154 @@ static void settle(struct session *session, int error)
 			session->state = SESSION_OPEN;
 		break;
 	case WIRE_LANE_ADD:
-	case WIRE_LANE_REMOVE:
-		session->lanes[id] = ended ? false : !error;
+		if (error && error != -EEXIST && id < WIRE_MAX_LANES)
+			lane_set(session, id, LANE_FREE);
 		break;
 	case WIRE_GRANT:
+		if (error && error != -EEXIST && id < WIRE_MAX_GRANTS)
+			grant_set(session, id, 0);
+		break;
 	case WIRE_REVOKE:
-		if (ended || error) {
-			session->bytes -= session->grants[id];
-			session->grants[id] = 0;
-		}
+		if (!error)
+			grant_set(session, id, 0);
 		break;
 	default:
 		break;
 	}
 }
 
-int session_answer(struct session *session, struct socket_message *message)
+int session_request(struct session *session, const struct wire_message *message)
 {
-	int error = message->message.error;
+	int r;
 
-	socket_message_done(message);
-	if (message->message.type == WIRE_IPC_PUT || message->message.type == WIRE_IPC_GET) {
-		token_serve(&message->message);
-		message->message.n_pieces = 0;
-		return socket_send(session->worker, &message->message, NULL, NULL, 0);
+	if (session->state >= SESSION_ENDING)
+		return -ENODEV;
+	if (message->type != WIRE_SESSION_OPEN && session->state != SESSION_OPEN)
+		return -ENOTCONN;
+	if (message->type == WIRE_LANE_REMOVE)
+		return lane_end(session, message);
+	if (session->pending.type)
+		return -EBUSY;
+	session->pending = *message;
+	session->pending.n_pieces = 0;
+	/* What the side brings it says itself; a worker believes it. */
+	session->pending.at = 0;
+	r = begin(session);
+	if (r < 0) {
+		settle(session, r);
+		session->pending.type = 0;
+	}
+	return r;
+}
+
+static void finish(struct session *session, int error)
+{
+	settle(session, error);
+	session->side->answer(session, error);
+	session->pending.type = 0;
+}
+
+void session_fail(struct session *session, int error)
+{
+	finish(session, error);
+}
+
+/* Its first word: the driver is there, or why not. */
+static int started(struct session *session, const struct wire_message *message)
+{
+	int error = MIN(message->error, 0);
+
+	if (message->type != WIRE_HELLO)
+		return -EPROTO;
+	session->state = SESSION_OPENING;
+	if (!error)
+		error = session->side->bring(session);
+	if (error)
+		finish(session, error);
+	return 0;
+}
+
+static int lane_ended(struct session *session, uint32_t id)
+{
+	if (id >= WIRE_MAX_LANES || session->lanes[id] != LANE_ENDING)
+		return -EPROTO;
+	lane_set(session, id, LANE_FREE);
+	session->side->lane_gone(session, id);
+	return 0;
+}
+
+static int reserved(struct session *session, const struct wire_message *message)
+{
+	if (!session->mapped || session->pending.at || message->at == 0)
+		return -EPROTO;
+	session->pending.at = message->at;
+	return message->error < 0 ? message->error : session->side->bring(session);
+}
+
+int session_answer(struct session *session, struct socket_message *m)
+{
+	struct wire_message *message = &m->message;
+
+	socket_message_done(m);
+	switch (message->type) {
+	case WIRE_IPC_PUT:
+	case WIRE_IPC_GET:
+		token_serve(message);
+		return socket_send(session->worker.fd, message, NULL, 0);
+	case WIRE_LANE_REMOVE:
+		return lane_ended(session, message->id);
+	default:
+		break;
 	}
 	if (!session->pending.type)
 		return -EPROTO;
-	if (session->state == SESSION_STARTING) {
-		if (message->message.type != WIRE_HELLO)
-			return -EPROTO;
-		session->state = SESSION_OPENING;
-		if (!error)
-			error = make_session(session);
-		return error ? reply(session, error) : 0;
-	}
-	if (message->message.type != session->pending.type)
+	if (session->state == SESSION_STARTING)
+		return started(session, message);
+	if (message->type == WIRE_RESERVE)
+		return reserved(session, message);
+	if (message->type != session->pending.type)
 		return -EPROTO;
-	settle(session, error);
-	return reply(session, error > 0 ? -EIO : error);
+	/* Whether a number is taken is for our books to say. */
+	finish(session, message->error > 0 || message->error == -EEXIST ? -EIO : message->error);
+	return 0;
 }
 
 void session_end(struct session *session)
 {
-	if (session->state == SESSION_ENDING)
+	if (session->state >= SESSION_ENDING)
 		return;
-	session->state = SESSION_ENDING;
-	close_fd(&session->guest);
-	close_fd(&session->worker);
-	if (session->pid > 0)
+	source_close(&session->worker);
+	if (session->pid > 0) {
+		session->state = SESSION_ENDING;
 		kill(session->pid, SIGKILL);
+	} else {
+		session->state = SESSION_GONE;
+		session->side->gone(session);
+	}
 }
 
-bool session_is_over(struct session *session)
+void session_end_now(struct session *session)
 {
-	if (session->state != SESSION_ENDING)
-		return false;
-	return session->pid <= 0 || waitpid(session->pid, NULL, WNOHANG) != 0;
+	source_close(&session->worker);
+	if (session->pid > 0 && session->state != SESSION_GONE) {
+		kill(session->pid, SIGKILL);
+		waitpid(session->pid, NULL, 0);
+	}
+	source_close(&session->exit);
+	session->state = SESSION_GONE;
+}
+
+int session_hello(struct wire_message *message)
+{
+	bool same = message->magic == WIRE_MAGIC &&
+		    memcmp(message->hash, wire_hash, WIRE_HASH_SIZE) == 0;
+	char theirs[2 * WIRE_HASH_SIZE + 1], ours[2 * WIRE_HASH_SIZE + 1];
+
+	if (!same) {
+		wire_hash_text(message->hash, theirs);
+		wire_hash_text(wire_hash, ours);
+		log_err(0, "refused a guest whose protocol is %s: ours is %s", theirs, ours);
+	}
+	memcpy(message->hash, wire_hash, WIRE_HASH_SIZE);
+	return same ? 0 : -EPROTO;
 }

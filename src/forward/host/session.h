@@ -2,88 +2,125 @@
 /*
  * The broker's side of a session: a process of the guest, and the worker that executes for it.
  *
- * The guest asks, the broker makes what is asked for and tells the worker, and when the worker has it the
- * guest gets its answer. One request is under way at a time; the guest's library asks no second one before.
- * A session ends when either side goes: the worker is killed, and the session is gone when it is.
+ *	guest -- connection.c (unix socket) or vm/machine.c (virtqueue) -- session.c -- worker
+ *
+ * The guest asks, its side brings the memory that is asked for, the worker is told, and when the worker has it
+ * the guest gets its answer. One request is under way at a time, but the end of a lane has its own time: its
+ * thread may have much to execute yet. When either side goes the worker is killed, and the session is gone
+ * when that is.
  */
 #ifndef FORWARD_HOST_SESSION_H
 #define FORWARD_HOST_SESSION_H
 
+#include "forward/host/loop.h"
+#include "forward/host/spawn.h"
 #include "forward/socket.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
+
+/* Of all sessions of a broker: each lane is a thread. */
+#define SESSION_MAX_LANES_ALL 4096
+
+struct session;
 
 /**
- * struct session_limits - what the broker was started with
- * @worker:	the program that executes
- * @driver:	the libcuda that it loads
- * @max_bytes:	host memory that one session's grants may take
+ * struct session_side - what a guest's side does for its sessions
+ * @bring:	bring the memory and events of session->pending, and call session_tell() then or later. An errno
+ *		here is its answer
+ * @answer:	the request under way is answered, session->pending
+ * @lane_gone:	nobody has that lane any more
+ * @gone:	the session has no worker any more, by session_end() or not; nothing will come from it
  */
-struct session_limits {
-	const char *worker;
-	const char *driver;
-	uint64_t max_bytes;
+struct session_side {
+	int (*bring)(struct session *session);
+	void (*answer)(struct session *session, int error);
+	void (*lane_gone)(struct session *session, uint32_t id);
+	void (*gone)(struct session *session);
 };
 
 enum session_state {
-	SESSION_CONNECTED,
+	SESSION_NEW,
 	/* Its worker begins; then the worker is told of the session. */
 	SESSION_STARTING,
 	SESSION_OPENING,
 	SESSION_OPEN,
 	SESSION_ENDING,
+	SESSION_GONE,
+};
+
+enum lane_state {
+	LANE_FREE,
+	LANE_ON,
+	LANE_ENDING,
 };
 
 /**
  * struct session - one process of the guest
- * @guest:	its connection
- * @worker:	the worker's, -1 while there is none
- * @pidfd:	readable when the worker is gone
- * @pending:	the request that the worker has not answered yet; type 0: none
- * @pending_fds: what its answer brings to the guest
+ * @mapped:	its memory is a virtual machine's: the worker has a mapper
+ * @pending:	the request that is under way; type 0: none
  * @bytes:	of all grants
+ * @grants:	their sizes; 0: free
  */
 struct session {
-	int guest;
-	int worker;
-	int pidfd;
-	pid_t pid;
+	const struct session_side *side;
+	const struct worker_program *program;
+	bool mapped;
 	enum session_state state;
+	pid_t pid;
+	struct source worker;
+	struct source exit;
+	int mapper;
 	struct wire_message pending;
-	int pending_fds[SOCKET_MAX_FDS];
-	size_t n_pending_fds;
 	uint64_t bytes;
-	bool lanes[WIRE_MAX_LANES];
-	uint64_t grants[WIRE_MAX_GRANTS]; /* their sizes; 0: free */
+	uint8_t lanes[WIRE_MAX_LANES]; /* enum lane_state */
+	uint64_t grants[WIRE_MAX_GRANTS];
 };
 
-/** session_new() - for a connection, which is taken over; NULL where there is no memory */
-struct session *session_new(int guest);
+/** session_init() - one that has no worker yet */
+void session_init(struct session *session, const struct session_side *side,
+		  const struct worker_program *program, bool mapped);
 
-void session_free(struct session *session);
+/** session_done() - release it: only when there is no worker, or with it by session_end_now() */
+void session_done(struct session *session);
 
-/** session_request() - what the guest asks. Return: 0, or why the session has to end. */
-int session_request(struct session *session, const struct session_limits *limits,
-		    struct socket_message *message);
+/**
+ * session_request() - what the guest asks: WIRE_SESSION_OPEN, LANE_ADD, LANE_REMOVE, GRANT or REVOKE
+ *
+ * Return: 0: side->answer() or, for a lane's end, side->lane_gone() follows. Else it is the answer: -EBUSY,
+ * -EINVAL, -EEXIST, -ENOENT, -EDQUOT, -ENODEV, -ENOTCONN, -EALREADY, -ENOSYS or what the kernel said.
+ */
+int session_request(struct session *session, const struct wire_message *message);
+
+/** session_tell() - pass session->pending on to the worker, with descriptors that stay the caller's */
+int session_tell(struct session *session, const int *fds, size_t n_fds);
 
 /** session_answer() - what the worker said. Return: 0, or why the session has to end. */
 int session_answer(struct session *session, struct socket_message *message);
 
-/** session_end() - begin to end it: the guest is cut off, the worker killed */
+/** session_fail() - the request under way cannot be fulfilled: what was noted for it is taken back */
+void session_fail(struct session *session, int error);
+
+/** session_free_lane() - a number for a new lane, or -EDQUOT */
+int session_free_lane(const struct session *session);
+
+/** session_free_grant() - a number for a new grant, or -EDQUOT */
+int session_free_grant(const struct session *session);
+
+/** session_end() - begin to end it: the worker is killed, and side->gone() follows */
 void session_end(struct session *session);
 
-/** session_is_over() - is the worker gone, too? Reaps it. */
-bool session_is_over(struct session *session);
+/** session_end_now() - end it, and wait until the worker is gone; side->gone() is not called */
+void session_end_now(struct session *session);
 
 /**
- * worker_start() - start a worker
- * @ret_socket:	our end of its socket
- * @ret_pidfd:	readable when it has ended
+ * session_hello() - is the guest's protocol ours? Its place in @message becomes ours: whoever is refused can say both
  *
- * Return: its pid, or what the kernel said.
+ * Return: 0 or -EPROTO.
  */
-pid_t worker_start(const struct session_limits *limits, int *ret_socket, int *ret_pidfd);
+int session_hello(struct wire_message *message);
+
+/** session_limit_bytes() - how much all grants of all sessions may be */
+void session_limit_bytes(uint64_t max);
 
 #endif

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starting a worker.
- *
  * The old layout of the address space puts what the kernel places for the worker, device memory included,
  * far below where it does for the guest's process. So an address of the guest's is hardly ever taken
  * in the worker, and memory that both share can have one address.
  */
-#include "forward/host/session.h"
+#include "forward/host/spawn.h"
 
 #include "base/base.h"
 
@@ -19,9 +17,14 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#define WORKER_SOCKET 3
+/* Above those that the worker finds, so that none is overwritten before it was copied. */
+static int move_up(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, WORKER_MAPPER + 1);
+}
 
-static _Noreturn void become_worker(const struct session_limits *limits, int socket, pid_t broker)
+static _Noreturn void become_worker(const struct worker_program *program, int socket, int mapper,
+				    pid_t broker)
 {
 	static const struct rlimit no_core = { 0, 0 };
 	sigset_t none;
@@ -34,35 +37,50 @@ static _Noreturn void become_worker(const struct session_limits *limits, int soc
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setrlimit(RLIMIT_CORE, &no_core);
 	personality(ADDR_COMPAT_LAYOUT);
-	if (socket == WORKER_SOCKET ? fcntl(socket, F_SETFD, 0) < 0
-				    : dup2(socket, WORKER_SOCKET) < 0)
+	socket = move_up(socket);
+	if (mapper >= 0)
+		mapper = move_up(mapper);
+	if (socket < 0 || dup2(socket, WORKER_SOCKET) < 0 ||
+	    (mapper >= 0 && dup2(mapper, WORKER_MAPPER) < 0))
 		_exit(1);
-	execl(limits->worker, "cotenant-worker", limits->driver, NULL);
+	execl(program->worker, "cotenant-worker", program->driver, mapper >= 0 ? "mapped" : NULL,
+	      NULL);
 	_exit(127);
 }
 
-pid_t worker_start(const struct session_limits *limits, int *ret_socket, int *ret_pidfd)
+static int pair_new(int *ret_ours, int *ret_theirs)
 {
-	_cleanup_close_ int ours = -1, theirs = -1;
-	pid_t pid, broker = getpid();
-	int pair[2], pidfd;
+	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
+	*ret_ours = pair[0];
+	*ret_theirs = pair[1];
+	return 0;
+}
+
+int worker_start(const struct worker_program *program, bool mapped, struct worker *ret)
+{
+	_cleanup_close_ int socket = -1, socket_end = -1, mapper = -1, mapper_end = -1;
+	pid_t pid, broker = getpid();
+	int pidfd, r;
+
+	r = pair_new(&socket, &socket_end);
+	if (r == 0 && mapped)
+		r = pair_new(&mapper, &mapper_end);
+	if (r < 0)
+		return r;
 	pid = fork();
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		become_worker(limits, theirs, broker);
+		become_worker(program, socket_end, mapper_end, broker);
 	pidfd = syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0) {
 		pidfd = -errno;
 		kill(pid, SIGKILL);
 		return pidfd;
 	}
-	*ret_socket = TAKE_FD(ours);
-	*ret_pidfd = pidfd;
-	return pid;
+	*ret = (struct worker){ pid, TAKE_FD(socket), pidfd, TAKE_FD(mapper) };
+	return 0;
 }

@@ -73,24 +73,29 @@ static void test_grants(void)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC);
 	struct wire_buffer buffer = { .grant = 1, .size = PAGE };
-	struct wire_piece pieces[] = { { PAGE, PAGE }, { 0, PAGE } };
 	const uint64_t address = 0x300000000000;
+	uint8_t *reserved;
 	char *at;
 
-	check(fd >= 0 && ftruncate(fd, 4 * PAGE) == 0 && pwrite(fd, "second", 7, PAGE) == 7,
+	check(fd >= 0 && ftruncate(fd, 4 * PAGE) == 0 && pwrite(fd, "first", 6, 0) == 6,
 	      "grant: memory");
-	check(grant_add(1, fd, address, 2 * PAGE, pieces, 2) == 0, "grant: of two pieces");
+	check(grant_add(1, fd, address, 2 * PAGE) == 0, "grant: of two pages");
 	at = grant_find(&buffer);
-	check(at == (char *)address && strcmp(at, "second") == 0,
-	      "grant: its pieces in order, at the guest's address");
+	check(at == (char *)address && strcmp(at, "first") == 0,
+	      "grant: its memory, at the guest's address");
+	reserved = memory_reserve(address, PAGE);
+	check(reserved && reserved != (uint8_t *)address,
+	      "grant: elsewhere where an address is taken");
+	check(grant_add_at(1, reserved, 0, PAGE) == -EEXIST &&
+		      grant_add_at(3, reserved, 0, PAGE) == 0,
+	      "grant: of memory that is there already");
+	check(grant_remove(3) == 0, "grant: that ends, too");
 	buffer.offset = PAGE + 1;
 	check(!grant_find(&buffer), "grant: nothing beyond its end");
 	buffer.offset = UINT64_MAX;
 	check(!grant_find(&buffer), "grant: no offset that wraps");
-	check(grant_add(1, fd, 0, PAGE, NULL, 0) == -EEXIST, "grant: a number once");
-	pieces[1].size = 2 * PAGE;
-	check(grant_add(2, fd, 0, 2 * PAGE, pieces, 2) == -EINVAL, "grant: pieces of another size");
-	check(grant_add(2, fd, address + 2 * PAGE, PAGE, NULL, 0) == 0, "grant: the next one");
+	check(grant_add(1, fd, 0, PAGE) == -EEXIST, "grant: a number once");
+	check(grant_add(2, fd, address + 2 * PAGE, PAGE) == 0, "grant: the next one");
 	buffer = (struct wire_buffer){ WIRE_BY_ADDRESS, 0, address + PAGE, 2 * PAGE };
 	check(grant_find(&buffer) == (void *)(address + PAGE),
 	      "grant: by address, from one to the next");

@@ -14,50 +14,105 @@
 #include "forward/host/handle.h"
 #include "forward/host/ipc.h"
 #include "forward/host/lane.h"
+#include "forward/host/mapper.h"
 #include "forward/host/memory.h"
 #include "forward/host/sandbox.h"
+#include "forward/host/spawn.h"
 #include "forward/socket.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#define BROKER 3
-
 static struct session_block *session;
 
-/* Descriptors: block, heap, event for the service thread. */
-static int begin(struct socket_message *m)
+/*
+ * The memory that a message is about. In a virtual machine it is mapped already; elsewhere a descriptor comes
+ * along, the first that was not taken yet.
+ */
+static int take_memory(struct socket_message *m, size_t *taken, size_t size, void **ret)
 {
-	void *at;
+	void *at = NULL;
 
-	if (m->n_fds != 3 || session)
+	if (m->message.at) {
+		*ret = (uint8_t *)m->message.at;
+		return 0;
+	}
+	if (*taken == m->n_fds)
 		return -EINVAL;
-	at = mmap(NULL, SESSION_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, m->fds[0], 0);
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fds[(*taken)++], 0);
 	if (at == MAP_FAILED)
 		return -errno;
+	*ret = at;
+	return 0;
+}
+
+/* Descriptors: block and heap where they are not mapped yet, event for the service thread. */
+static int begin(struct socket_message *m)
+{
+	size_t taken = 0;
+	void *at = NULL;
+	int r;
+
+	if (session)
+		return -EINVAL;
+	r = take_memory(m, &taken, SESSION_SIZE, &at);
+	if (r < 0 || m->n_fds != (m->message.at ? 1 : 3))
+		return r < 0 ? r : -EINVAL;
 	session = at;
-	callback_init(session, TAKE_FD(m->fds[2]));
-	return grant_add(/* id= */ 0, m->fds[1], m->message.address, WIRE_HEAP_SIZE, NULL, 0);
+	callback_init(session, TAKE_FD(m->fds[m->n_fds - 1]));
+	if (m->message.at)
+		return grant_add_at(/* id= */ 0, (uint8_t *)at + SESSION_SIZE, /* address= */ 0,
+				    WIRE_HEAP_SIZE);
+	return grant_add(/* id= */ 0, m->fds[taken], m->message.address, WIRE_HEAP_SIZE);
+}
+
+/* The threads of lanes and the one that serves the broker send whole messages, so they need no lock. */
+static void lane_ended(uint32_t id)
+{
+	struct wire_message message = { .type = WIRE_LANE_REMOVE, .id = id };
+	int r = socket_send(WORKER_SOCKET, &message, NULL, 0);
+
+	if (r < 0)
+		log_debug(r, "cannot tell of a lane's end");
 }
 
 static int lane_begin(struct socket_message *m)
 {
-	if (m->n_fds != 3 || !session)
+	size_t taken = 0;
+	void *at = NULL;
+	int r;
+
+	if (!session)
 		return -EINVAL;
-	return lane_add(m->message.id, TAKE_FD(m->fds[0]), TAKE_FD(m->fds[1]), TAKE_FD(m->fds[2]),
-			session);
+	r = take_memory(m, &taken, LANE_SIZE, &at);
+	if (r < 0 || m->n_fds != taken + 2)
+		return r < 0 ? r : -EINVAL;
+	return lane_add(m->message.id, at, TAKE_FD(m->fds[taken]), TAKE_FD(m->fds[taken + 1]),
+			session, lane_ended);
 }
 
 static int grant_begin(struct socket_message *m)
 {
-	if (m->n_fds != 1 || m->message.id == 0)
-		return -EINVAL;
-	return grant_add(m->message.id, m->fds[0], m->message.address, m->message.size,
-			 m->message.n_pieces ? m->pieces : NULL, m->message.n_pieces);
+	const struct wire_message *g = &m->message;
+	int r;
+
+	if (!g->at)
+		return m->n_fds == 1 ? grant_add(g->id, m->fds[0], g->address, g->size) : -EINVAL;
+	r = grant_add_at(g->id, (uint8_t *)g->at, g->address, g->size);
+	if (r < 0)
+		munmap((void *)g->at, g->size);
+	return r;
+}
+
+static int reserve(struct wire_message *message)
+{
+	message->at = (uintptr_t)memory_reserve(message->address, message->size);
+	return message->at ? 0 : -ENOMEM;
 }
 
 static int obey(struct socket_message *m)
@@ -67,14 +122,30 @@ static int obey(struct socket_message *m)
 		return begin(m);
 	case WIRE_LANE_ADD:
 		return lane_begin(m);
-	case WIRE_LANE_REMOVE:
-		return lane_remove(m->message.id);
 	case WIRE_GRANT:
 		return grant_begin(m);
 	case WIRE_REVOKE:
 		return grant_remove(m->message.id);
+	case WIRE_RESERVE:
+		return reserve(&m->message);
 	default:
 		return -ENOSYS;
+	}
+}
+
+static int serve_one(struct socket_message *m)
+{
+	switch (m->message.type) {
+	case WIRE_IPC_PUT:
+	case WIRE_IPC_GET:
+		ipc_answered(&m->message);
+		return 0;
+	case WIRE_LANE_REMOVE:
+		/* Its thread answers. */
+		return lane_remove(m->message.id);
+	default:
+		m->message.error = obey(m);
+		return socket_send(WORKER_SOCKET, &m->message, NULL, 0);
 	}
 }
 
@@ -83,22 +154,13 @@ static int serve(void)
 	static struct socket_message m;
 	int r;
 
-	for (;;) {
-		r = socket_receive(BROKER, &m);
-		if (r < 0)
-			return r == -EPIPE ? 0 : r;
-		if (m.message.type == WIRE_IPC_PUT || m.message.type == WIRE_IPC_GET) {
-			socket_message_done(&m);
-			ipc_answered(&m.message);
-			continue;
-		}
-		m.message.error = obey(&m);
-		m.message.n_pieces = 0;
+	do {
+		r = socket_receive(WORKER_SOCKET, &m);
+		if (r == 0)
+			r = serve_one(&m);
 		socket_message_done(&m);
-		r = socket_send(BROKER, &m.message, NULL, NULL, 0);
-		if (r < 0)
-			return r == -EPIPE ? 0 : r;
-	}
+	} while (r == 0);
+	return r == -EPIPE ? 0 : r;
 }
 
 /**
@@ -115,7 +177,7 @@ static void *start_driver(void *arg)
 	const char *error = NULL;
 	CUresult result;
 
-	start->result = sandbox_drop();
+	start->result = sandbox_drop(SANDBOX_NO_CAP);
 	if (start->result < 0)
 		return NULL;
 	start->result = driver_open(start->library, &error, &result);
@@ -126,7 +188,7 @@ static void *start_driver(void *arg)
 	return NULL;
 }
 
-static int start(const char *library)
+static int start(const char *library, bool mapped)
 {
 	struct start start = { .library = library };
 	const char *what = "namespaces";
@@ -134,6 +196,10 @@ static int start(const char *library)
 	int r;
 
 	r = sandbox_begin();
+	if (r == 0 && mapped) {
+		what = "mapper";
+		r = mapper_start();
+	}
 	if (r < 0)
 		return log_err(r, "cannot confine a worker (%s)", what);
 	r = -pthread_create(&thread, NULL, start_driver, &start);
@@ -152,7 +218,7 @@ static int say_ready(int error)
 {
 	struct wire_message message = { .type = WIRE_HELLO, .error = error };
 
-	return socket_send(BROKER, &message, NULL, NULL, 0);
+	return socket_send(WORKER_SOCKET, &message, NULL, 0);
 }
 
 int main(int argc, char **argv)
@@ -160,13 +226,13 @@ int main(int argc, char **argv)
 	int r;
 
 	log_init("cotenant-worker", LOG_WARNING);
-	if (argc != 2)
-		return log_err(0, "usage: cotenant-worker LIBCUDA"), 2;
+	if (argc != 2 && argc != 3)
+		return log_err(0, "usage: cotenant-worker LIBCUDA [mapped]"), 2;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_IGN);
 	r = handle_init();
 	if (r == 0)
-		r = start(argv[1]);
+		r = start(argv[1], argc == 3);
 	if (say_ready(r) < 0 || r < 0)
 		return 1;
 	r = serve();
