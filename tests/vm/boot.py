@@ -5,6 +5,7 @@ The guest has nothing but busybox, the programs, their arguments that are files,
 libraries that they need, each at the path that it has here. Its init runs one after the
 other and says what each answered on the serial console.
 """
+import lzma
 import pathlib
 import re
 import shlex
@@ -25,6 +26,7 @@ mount -t bpf none /sys/fs/bpf
 mount -t tracefs none /sys/kernel/tracing
 mount -t cgroup2 none /sys/fs/cgroup
 ip link set lo up
+{modules}
 echo "@kernel $(uname -r) lockdown=$(cat /sys/kernel/security/lockdown 2>/dev/null)"
 export PATH=/bin:/usr/bin:/sbin HOME=/tmp
 {commands}
@@ -52,7 +54,31 @@ def put(root, path):
         shutil.copy(path, target)
 
 
-def make_initramfs(folder, commands, environment, seconds):
+def put_modules(root, modules):
+    """Modules as files without compression; returns the lines that load them, in their order."""
+    (root / "modules").mkdir()
+    lines = []
+    for module in map(str, modules):
+        name = pathlib.Path(module).name.removesuffix(".xz")
+        data = pathlib.Path(module).read_bytes()
+        (root / "modules" / name).write_bytes(lzma.decompress(data) if module.endswith(".xz") else data)
+        lines.append(f"insmod /modules/{name}\n")
+    return "".join(lines)
+
+
+def unpacked(kernel, folder):
+    """The kernel itself out of its compressed image, which an emulated machine takes 5 s to unpack; the image
+    where it is not compressed by xz."""
+    image = pathlib.Path(kernel).read_bytes()
+    at = image.find(b"\xfd7zXZ\x00")
+    if at < 0:
+        return kernel
+    path = folder / "vmlinux"
+    path.write_bytes(lzma.LZMADecompressor().decompress(image[at:]))
+    return str(path)
+
+
+def make_initramfs(folder, commands, environment, seconds, modules=(), files=()):
     """commands: {name: [program, argument...]}; returns the path of the archive."""
     root = folder / "root"
     (root / "bin").mkdir(parents=True)
@@ -63,11 +89,15 @@ def make_initramfs(folder, commands, environment, seconds):
                 put(root, word)
                 for library in libraries_of(word):
                     put(root, library)
+    for path in files:
+        put(root, path)
+        for library in libraries_of(path):
+            put(root, library)
     env = " ".join(f"{key}={shlex.quote(value)}" for key, value in environment.items())
     lines = [COMMAND.format(name=name, seconds=seconds, environment=env, command=shlex.join(map(str, command)))
              for name, command in commands.items()]
     init = root / "init"
-    init.write_text(INIT.replace("{commands}", "".join(lines)))
+    init.write_text(INIT.replace("{commands}", "".join(lines)).replace("{modules}\n", put_modules(root, modules)))
     init.chmod(0o755)
     archive = folder / "initramfs"
     subprocess.run("find . | cpio --quiet -o -H newc | gzip -1", shell=True, cwd=root, check=True,
@@ -75,17 +105,27 @@ def make_initramfs(folder, commands, environment, seconds):
     return archive
 
 
-def boot(folder, kernel, commands, append="", environment=None, seconds=120, timeout=280):
+def machine(kernel, archive, append="", devices=()):
+    """The command line of a virtual machine."""
+    return ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
+            "-nographic", "-no-reboot", "-nic", "none", "-kernel", kernel, "-initrd", str(archive),
+            "-append", f"console=ttyS0 quiet panic=-1 mitigations=off {append}", *devices]
+
+
+def results_of(console):
+    text = console.decode(errors="replace").replace("\r\n", "\n")
+    return {name: (int(status), out) for name, out, status in RESULT.findall(text)}, text
+
+
+def boot(folder, kernel, commands, append="", environment=None, seconds=120, timeout=280, modules=(), files=(),
+         devices=()):
     """Boots and runs the commands; returns ({name: (exit status, output)}, the console's text)."""
-    archive = make_initramfs(folder, commands, environment or {}, seconds)
-    machine = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
-               "-nographic", "-no-reboot", "-nic", "none", "-kernel", kernel, "-initrd", str(archive),
-               "-append", f"console=ttyS0 quiet panic=-1 mitigations=off {append}"]
-    with subprocess.Popen(machine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as vm:
+    archive = make_initramfs(folder, commands, environment or {}, seconds, modules, files)
+    command = machine(kernel, archive, append, devices)
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as vm:
         try:
             console = vm.communicate(timeout=timeout)[0]
         except subprocess.TimeoutExpired:
             vm.kill()
             console = vm.communicate()[0]
-    text = console.decode(errors="replace").replace("\r\n", "\n")
-    return {name: (int(status), out) for name, out, status in RESULT.findall(text)}, text
+    return results_of(console)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+import functools
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -7,13 +9,43 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+def brought(script, which):
+    done = subprocess.run([ROOT / "tests/vm" / script, which], capture_output=True, text=True, timeout=600)
+    if done.returncode == 69:
+        pytest.skip("no kernel of the distribution can be fetched")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 @pytest.fixture
 def kernel():
     """kernel("oldest"): the image of that kernel of the distribution."""
-    def bring(which):
-        done = subprocess.run([ROOT / "tests/vm/kernel", which], capture_output=True, text=True, timeout=600)
-        if done.returncode == 69:
-            pytest.skip("no kernel of the distribution can be fetched")
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-    return bring
+    return lambda which: brought("kernel", which)
+
+
+class Driver:
+    """The guest's driver, built for a kernel of the distribution."""
+
+    def __init__(self, which):
+        self.image = brought("kernel", which)
+        folder = ROOT / "build/vm" / f"driver-{which}"
+        command = [ROOT / "guest-driver/build-for", brought("headers", which), folder, "W=1"]
+        if shutil.which("sparse"):
+            command.append("C=1")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        self.said = done.stdout + done.stderr
+        assert done.returncode == 0, self.said
+        tree = pathlib.Path(ROOT, "build/vm", which, "tree")
+        # Of the bus, what is no part of the kernel itself, in the order of their needs.
+        bus = [next(tree.rglob(name + ".ko*"), None) for name in
+               ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci")]
+        self.bus = [str(path) for path in bus if path]
+        self.fuse = [str(path) for name in ("fuse", "virtiofs") for path in tree.rglob(name + ".ko*")]
+        self.module = str(folder / "cotenant.ko")
+        self.modules = self.bus + [self.module]
+
+
+@pytest.fixture(scope="session")
+def driver():
+    """driver("oldest"): the guest's driver for that kernel, built once."""
+    return functools.cache(Driver)
