@@ -3,6 +3,7 @@
  * What carries commands between this process and the host. Everything above it is the same for each.
  *
  * carrier-unix.c	a unix socket to the broker, which makes the memory that both share
+ * carrier-device.c	a virtual machine's device: the kernel names this process's own pages to the host
  *
  * All but kick and wait are called with one lock held.
  */
@@ -20,12 +21,14 @@
  * @memory:	LANE_SIZE bytes
  * @kick:	what wakes the host, the carrier's own affair
  * @call:	what wakes us
+ * @each:	every record is rung for, whether the host sleeps or not
  */
 struct carrier_lane {
 	uint32_t id;
 	struct lane *memory;
 	int kick;
 	int call;
+	bool each;
 };
 
 /**
@@ -36,7 +39,8 @@ struct carrier_lane {
  * @lane_add:	a lane for the calling thread
  * @lane_remove: its thread ends
  * @grant:	@size bytes at @address become memory that the host has as well. The pages there keep their
- *		contents where @keep is set; else it is fresh memory. Answers the grant's number
+ *		contents where @keep is set; else it is fresh memory. Answers the grant's number, or -E2BIG
+ *		where smaller grants may be had
  * @revoke:	nobody on the host has it any more when this returns. It stays mapped here
  * @kick:	ring the doorbell of a lane
  * @wait:	sleep until the host has called, or is gone, or a time has passed.
@@ -54,5 +58,6 @@ struct carrier {
 };
 
 extern const struct carrier carrier_unix;
+extern const struct carrier carrier_device;
 
 #endif

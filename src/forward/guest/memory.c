@@ -146,14 +146,36 @@ static CUresult memory_begin(struct memory *memory, bool keep)
 	return r;
 }
 
-/* Fresh pages at an address that the kernel chooses. */
+/*
+ * Addresses for fresh pages. What is long begins at a huge page, so that a carrier can share it in pieces
+ * of that size.
+ */
+static void *reserve(size_t size)
+{
+	const size_t huge = 2UL << 20, spare = size >= huge ? huge : 0;
+	uint8_t *at = mmap(NULL, size + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t before;
+
+	if (at == MAP_FAILED || !spare)
+		return at;
+	size = (size + SHARED_PAGE - 1) & ~(SHARED_PAGE - 1);
+	before = -POINTER(at) % huge;
+	if (before)
+		munmap(at, before);
+	if (before < spare)
+		munmap(at + before + size, spare - before);
+	return at + before;
+}
+
 static CUresult allocate(enum memory_kind kind, size_t size, unsigned flags, uint64_t *ret)
 {
 	struct memory *memory;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	void *at;
 
-	at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (size > WIRE_MAX_GRANT)
+		return r;
+	at = reserve(size);
 	if (at == MAP_FAILED)
 		return r;
 	memory = memory_new(kind, POINTER(at), size, flags);

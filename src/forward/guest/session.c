@@ -18,7 +18,7 @@ enum phase {
 	PHASE_LOST,
 };
 
-static const struct carrier *const carriers[] = { &carrier_unix };
+static const struct carrier *const carriers[] = { &carrier_unix, &carrier_device };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int phase;
@@ -236,7 +236,7 @@ static void publish(struct guest_lane *l, uint64_t size)
 	__atomic_store_n(&l->lane->guest.head, l->head, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	sleeps = __atomic_load_n(&l->lane->bell.sleeps, __ATOMIC_RELAXED);
-	if (sleeps % 2 == 0 || sleeps == l->rung)
+	if (!l->carrier.each && (sleeps % 2 == 0 || sleeps == l->rung))
 		return;
 	l->rung = sleeps;
 	carrier->kick(&l->carrier);

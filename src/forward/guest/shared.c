@@ -79,6 +79,18 @@ static void put_locked(uint64_t address, uint64_t end)
 	}
 }
 
+/* A new stretch of at most that size; a smaller one where the carrier cannot share so many pieces at once. */
+static int stretch_fit(struct stretch **at, uint64_t address, uint64_t size, bool keep)
+{
+	int r = stretch_new(at, address, size, keep);
+
+	while (r == -E2BIG && size > SHARED_PAGE) {
+		size = (size / 2 + SHARED_PAGE - 1) & ~(SHARED_PAGE - 1);
+		r = stretch_new(at, address, size, keep);
+	}
+	return r;
+}
+
 static int take_locked(uint64_t address, uint64_t end, bool keep)
 {
 	struct stretch **at = &all;
@@ -90,7 +102,7 @@ static int take_locked(uint64_t address, uint64_t end, bool keep)
 			at = &(*at)->next;
 		if (!*at || (*at)->address > done) {
 			gap_end = *at ? MIN((*at)->address, end) : end;
-			r = stretch_new(at, done, gap_end - done, keep);
+			r = stretch_fit(at, done, gap_end - done, keep);
 			if (r < 0) {
 				put_locked(address, done);
 				return r;
