@@ -79,7 +79,8 @@ static int request_map(struct ctn_request *request, struct sg_table *ret)
 	return 0;
 }
 
-static int request_enqueue(struct ctn_device *device, struct ctn_request *request, struct scatterlist *out)
+static int request_enqueue(struct ctn_device *device, struct ctn_request *request,
+			   struct scatterlist *out)
 {
 	struct virtqueue *queue = device->queues[COTENANT_QUEUE_CONTROL];
 	struct scatterlist in, *sgs[] = { out, &in };
@@ -144,7 +145,8 @@ int ctn_control_ask(struct ctn_device *device, struct ctn_request *request)
 /* What comes from the host is no error of ours: it has to be one that a system call may answer. */
 static void request_answered(struct ctn_request *request, unsigned int length)
 {
-	if (length < sizeof(request->answer) || request->answer.error > 0 || request->answer.error < -MAX_ERRNO)
+	if (length < sizeof(request->answer) || request->answer.error > 0 ||
+	    request->answer.error < -MAX_ERRNO)
 		request->answer.error = -EIO;
 	request->answered = true;
 	complete(&request->done);

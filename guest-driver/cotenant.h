@@ -191,7 +191,8 @@ struct ctn_memory {
 /* Pins what is there in addition to what it has. The caller's process is the owner. */
 int ctn_memory_pin(struct ctn_device *device, struct ctn_memory *memory, u64 address, u64 size);
 /* Where @unpin is not set the pages stay as they are, for ever. */
-void ctn_memory_release(struct ctn_device *device, struct ctn_memory *memory, struct mm_struct *mm, bool unpin);
+void ctn_memory_release(struct ctn_device *device, struct ctn_memory *memory, struct mm_struct *mm,
+			bool unpin);
 
 /* What a session's process may not do any more, and what it has not done yet. */
 enum session_state {

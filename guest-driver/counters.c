@@ -18,15 +18,17 @@ struct counter_attribute {
 static ssize_t counter_show(struct device *dev, struct device_attribute *attribute, char *buffer)
 {
 	struct ctn_device *device = container_of(dev_get_drvdata(dev), struct ctn_device, misc);
-	struct counter_attribute *which = container_of(attribute, struct counter_attribute, attribute);
+	struct counter_attribute *which =
+		container_of(attribute, struct counter_attribute, attribute);
 
-	return sysfs_emit(buffer, "%lld\n", (long long)atomic64_read(&device->counters[which->counter]));
+	return sysfs_emit(buffer, "%lld\n",
+			  (long long)atomic64_read(&device->counters[which->counter]));
 }
 
-#define COUNTER(name, number)                                                                  \
-	static struct counter_attribute counter_##name = {                                     \
-		.attribute = __ATTR(name, 0444, counter_show, NULL),                           \
-		.counter = number,                                                             \
+#define COUNTER(name, number)                                                                      \
+	static struct counter_attribute counter_##name = {                                         \
+		.attribute = __ATTR(name, 0444, counter_show, NULL),                               \
+		.counter = number,                                                                 \
 	}
 
 COUNTER(sessions, COUNTER_SESSIONS);

@@ -23,7 +23,8 @@ MODULE_PARM_DESC(user_doorbell, "map the doorbell into processes; 0: each submis
 
 unsigned long ctn_max_pinned_mb;
 module_param_named(max_pinned_mb, ctn_max_pinned_mb, ulong, 0644);
-MODULE_PARM_DESC(max_pinned_mb, "memory that all processes together may share with the host (0: half of all)");
+MODULE_PARM_DESC(max_pinned_mb,
+		 "memory that all processes together may share with the host (0: half of all)");
 
 static ushort mode = 0666;
 module_param(mode, ushort, 0444);
@@ -131,7 +132,8 @@ static int queues_find(struct ctn_device *device)
 	};
 	const char *names[COTENANT_N_QUEUES] = { "control", "doorbell", "events" };
 
-	return virtio_find_vqs(device->vdev, COTENANT_N_QUEUES, device->queues, callbacks, names, NULL);
+	return virtio_find_vqs(device->vdev, COTENANT_N_QUEUES, device->queues, callbacks, names,
+			       NULL);
 #endif
 }
 
@@ -145,8 +147,10 @@ static void doorbell_find(struct ctn_device *device)
 	if (r == 0)
 		return;
 	device->doorbell = 0;
-	dev_warn(&device->vdev->dev,
-		 "no doorbell for processes (%d; the device needs page-per-vq=on): each submission is an ioctl\n", r);
+	dev_warn(
+		&device->vdev->dev,
+		"no doorbell for processes (%d; the device needs page-per-vq=on): each submission is an ioctl\n",
+		r);
 }
 
 /* Caps are the host's, but never more than what this driver counts on. */
@@ -156,15 +160,16 @@ static int hello_check(struct ctn_device *device, const struct ctn_request *requ
 
 	memcpy(hello, request->answer.data, sizeof(*hello));
 	if (request->answer.error == -EPROTO)
-		dev_err(&device->vdev->dev, "this driver speaks version %u, the host %u\n", COTENANT_ABI_VERSION,
-			hello->version);
+		dev_err(&device->vdev->dev, "this driver speaks version %u, the host %u\n",
+			COTENANT_ABI_VERSION, hello->version);
 	if (request->answer.error < 0)
 		return request->answer.error;
 	hello->max_sessions = min_t(u32, hello->max_sessions, WIRE_MAX_SESSIONS);
 	hello->max_lanes = min_t(u32, hello->max_lanes, WIRE_MAX_LANES);
 	hello->max_grants = min_t(u32, hello->max_grants, WIRE_MAX_GRANTS);
 	hello->max_pieces = min_t(u32, hello->max_pieces, COTENANT_MAX_PIECES);
-	if (hello->magic != WIRE_MAGIC || hello->max_sessions < 2 || !hello->max_lanes || hello->max_grants < 2 ||
+	if (hello->magic != WIRE_MAGIC || hello->max_sessions < 2 || !hello->max_lanes ||
+	    hello->max_grants < 2 ||
 	    hello->max_pieces < (SESSION_SIZE + WIRE_HEAP_SIZE) >> PAGE_SHIFT)
 		return -EPROTO;
 	if (!(hello->features & COTENANT_F_USER_DOORBELL))
@@ -281,7 +286,8 @@ static int device_probe(struct virtio_device *vdev)
 		return r;
 	}
 	dev_info(&vdev->dev, "/dev/%s: %s\n", device->name,
-		 device->doorbell ? "processes ring the doorbell themselves" : "each submission is an ioctl");
+		 device->doorbell ? "processes ring the doorbell themselves"
+				  : "each submission is an ioctl");
 	return 0;
 }
 
@@ -329,7 +335,8 @@ static int take_over(struct device *dev, void *unused)
 {
 	struct virtio_device *vdev = dev_to_virtio(dev);
 
-	if (vdev->id.device != COTENANT_VIRTIO_ID || !dev->driver || dev->driver == &driver.driver || !is_ours(vdev))
+	if (vdev->id.device != COTENANT_VIRTIO_ID || !dev->driver ||
+	    dev->driver == &driver.driver || !is_ours(vdev))
 		return 0;
 	device_release_driver(dev);
 	if (device_driver_attach(&driver.driver, dev) < 0)

@@ -62,7 +62,9 @@ static int ring_locked(struct ctn_device *device, u32 session, u32 lane)
 	if (!is_one_free(device, queue))
 		return -ENOSPC;
 	bell = &device->bells[device->free_bells[device->n_free_bells - 1]];
-	*bell = (struct cotenant_doorbell){ .session = session, .lane = lane, .number = device->n_rung + 1 };
+	*bell = (struct cotenant_doorbell){ .session = session,
+					    .lane = lane,
+					    .number = device->n_rung + 1 };
 	sg_init_one(&sg, bell, sizeof(*bell));
 	r = virtqueue_add_outbuf(queue, &sg, 1, bell, GFP_ATOMIC);
 	if (r < 0)
@@ -89,7 +91,8 @@ int ctn_doorbell_ring(struct ctn_device *device, u32 session, u32 lane)
 {
 	int r, rung;
 
-	r = wait_event_killable(device->bell_room, (rung = ring_once(device, session, lane)) != -ENOSPC);
+	r = wait_event_killable(device->bell_room,
+				(rung = ring_once(device, session, lane)) != -ENOSPC);
 	if (r < 0)
 		return -EINTR;
 	if (rung == 0)

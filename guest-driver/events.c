@@ -18,7 +18,8 @@ static int event_give(struct ctn_device *device, struct cotenant_event *event)
 	struct scatterlist sg;
 
 	sg_init_one(&sg, event, sizeof(*event));
-	return virtqueue_add_inbuf(device->queues[COTENANT_QUEUE_EVENTS], &sg, 1, event, GFP_ATOMIC);
+	return virtqueue_add_inbuf(device->queues[COTENANT_QUEUE_EVENTS], &sg, 1, event,
+				   GFP_ATOMIC);
 }
 
 int ctn_events_start(struct ctn_device *device)
@@ -49,7 +50,8 @@ static void event_tell(struct ctn_device *device, const struct cotenant_event *e
 	ctn_count(device, COUNTER_CALLS);
 }
 
-static bool event_take(struct ctn_device *device, struct virtqueue *queue, struct cotenant_event *ret)
+static bool event_take(struct ctn_device *device, struct virtqueue *queue,
+		       struct cotenant_event *ret)
 {
 	struct cotenant_event *event;
 	unsigned int length;
@@ -87,7 +89,8 @@ void ctn_beat_start(struct ctn_device *device)
  */
 void ctn_beat_work(struct work_struct *work)
 {
-	struct ctn_device *device = container_of(to_delayed_work(work), struct ctn_device, beat_work);
+	struct ctn_device *device =
+		container_of(to_delayed_work(work), struct ctn_device, beat_work);
 	u64 beat = READ_ONCE(device->beat->beat);
 
 	if (!ctn_device_ready(device))

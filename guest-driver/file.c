@@ -99,7 +99,8 @@ static long file_ioctl(struct file *file, unsigned int command, unsigned long ad
 		return -EFAULT;
 	r = obey(session, command, &args);
 	/* A refusal says something, too: the other side's version. */
-	if ((r == 0 || r == -EPROTO) && _IOC_DIR(command) & _IOC_READ && copy_to_user(user, &args, size))
+	if ((r == 0 || r == -EPROTO) && _IOC_DIR(command) & _IOC_READ &&
+	    copy_to_user(user, &args, size))
 		return -EFAULT;
 	return r;
 }
@@ -141,7 +142,8 @@ static int file_mmap(struct file *file, struct vm_area_struct *vma)
 		return -EPERM;
 	if (!device->doorbell || READ_ONCE(session->state) != SESSION_OPEN)
 		return -ENODEV;
-	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE || !(vma->vm_flags & VM_SHARED))
+	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE ||
+	    !(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	vma_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY);
 	vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);

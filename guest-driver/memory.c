@@ -74,7 +74,8 @@ static void pieces_unpin(struct ctn_memory *memory, u32 first)
 
 	for (i = first; i < memory->n_pieces; i++)
 		unpin_user_page_range_dirty_lock(pfn_to_page(PHYS_PFN(memory->pieces[i].address)),
-						 memory->pieces[i].size >> PAGE_SHIFT, /* make_dirty= */ true);
+						 memory->pieces[i].size >> PAGE_SHIFT,
+						 /* make_dirty= */ true);
 	memory->n_pieces = first;
 }
 
@@ -86,7 +87,8 @@ static int pages_pin(struct ctn_memory *memory, u32 first, u32 max, u64 address,
 	if (!pages)
 		return -ENOMEM;
 	while (n_pages && r == 0) {
-		n = pin_user_pages_fast(address, min_t(u64, n_pages, BATCH), FOLL_WRITE | FOLL_LONGTERM, pages);
+		n = pin_user_pages_fast(address, min_t(u64, n_pages, BATCH),
+					FOLL_WRITE | FOLL_LONGTERM, pages);
 		if (n <= 0) {
 			r = n ? n : -EFAULT;
 			break;
@@ -104,7 +106,8 @@ static int pages_pin(struct ctn_memory *memory, u32 first, u32 max, u64 address,
 
 static int charge(struct ctn_device *device, u64 n_pages)
 {
-	s64 max = ctn_max_pinned_mb ? (s64)ctn_max_pinned_mb << (20 - PAGE_SHIFT) : totalram_pages() / 2;
+	s64 max = ctn_max_pinned_mb ? (s64)ctn_max_pinned_mb << (20 - PAGE_SHIFT)
+				    : totalram_pages() / 2;
 
 	if (atomic64_add_return(n_pages, &device->counters[COUNTER_PINNED_PAGES]) <= max)
 		return 0;
@@ -118,7 +121,8 @@ int ctn_memory_pin(struct ctn_device *device, struct ctn_memory *memory, u64 add
 	u32 first = memory->n_pieces;
 	int r;
 
-	if (!size || size > WIRE_MAX_GRANT || address % PAGE_SIZE || size % PAGE_SIZE || address + size < address)
+	if (!size || size > WIRE_MAX_GRANT || address % PAGE_SIZE || size % PAGE_SIZE ||
+	    address + size < address)
 		return -EINVAL;
 	r = charge(device, n_pages);
 	if (r < 0)
@@ -136,7 +140,8 @@ int ctn_memory_pin(struct ctn_device *device, struct ctn_memory *memory, u64 add
 	return 0;
 }
 
-void ctn_memory_release(struct ctn_device *device, struct ctn_memory *memory, struct mm_struct *mm, bool unpin)
+void ctn_memory_release(struct ctn_device *device, struct ctn_memory *memory, struct mm_struct *mm,
+			bool unpin)
 {
 	if (unpin)
 		pieces_unpin(memory, 0);

@@ -22,15 +22,18 @@ static int region_find(struct pci_dev *pci, u8 wanted, struct region *ret)
 {
 	int at;
 
-	for (at = pci_find_capability(pci, PCI_CAP_ID_VNDR); at; at = pci_find_next_capability(pci, at, PCI_CAP_ID_VNDR)) {
+	for (at = pci_find_capability(pci, PCI_CAP_ID_VNDR); at;
+	     at = pci_find_next_capability(pci, at, PCI_CAP_ID_VNDR)) {
 		u8 type;
 
 		pci_read_config_byte(pci, at + offsetof(struct virtio_pci_cap, cfg_type), &type);
 		if (type != wanted)
 			continue;
 		pci_read_config_byte(pci, at + offsetof(struct virtio_pci_cap, bar), &ret->bar);
-		pci_read_config_dword(pci, at + offsetof(struct virtio_pci_cap, offset), &ret->offset);
-		pci_read_config_dword(pci, at + offsetof(struct virtio_pci_cap, length), &ret->length);
+		pci_read_config_dword(pci, at + offsetof(struct virtio_pci_cap, offset),
+				      &ret->offset);
+		pci_read_config_dword(pci, at + offsetof(struct virtio_pci_cap, length),
+				      &ret->length);
 		ret->at = at;
 		return ret->bar < PCI_STD_NUM_BARS ? 0 : -EINVAL;
 	}
@@ -75,8 +78,9 @@ int ctn_notify_find(struct ctn_device *device, unsigned int queue, phys_addr_t *
 	r = queue_number(pci, queue, &number);
 	if (r < 0)
 		return r;
-	pci_read_config_dword(pci, region.at + offsetof(struct virtio_pci_notify_cap, notify_off_multiplier),
-			      &multiplier);
+	pci_read_config_dword(
+		pci, region.at + offsetof(struct virtio_pci_notify_cap, notify_off_multiplier),
+		&multiplier);
 	offset = (u64)multiplier * number;
 	if (!multiplier || multiplier % PAGE_SIZE || offset + PAGE_SIZE > region.length)
 		return -EOPNOTSUPP;

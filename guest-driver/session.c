@@ -117,7 +117,8 @@ static void memory_drop(struct ctn_session *session, struct ctn_memory *memory, 
 	kfree(memory);
 }
 
-static struct ctn_memory *memory_take(struct ctn_session *session, u64 address, u64 size, int *ret_error)
+static struct ctn_memory *memory_take(struct ctn_session *session, u64 address, u64 size,
+				      int *ret_error)
 {
 	struct ctn_memory *memory = kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
 
@@ -129,8 +130,8 @@ static struct ctn_memory *memory_take(struct ctn_session *session, u64 address, 
 }
 
 /* The caller has the lock. @entries: where it is entered, under a number of @limit. */
-static int session_share(struct ctn_session *session, u32 type, u64 address, u64 size, struct xarray *entries,
-			 struct xa_limit limit, u32 *ret_id)
+static int session_share(struct ctn_session *session, u32 type, u64 address, u64 size,
+			 struct xarray *entries, struct xa_limit limit, u32 *ret_id)
 {
 	struct ctn_request *request;
 	struct ctn_memory *memory;
@@ -278,7 +279,8 @@ int ctn_session_lane_add(struct ctn_session *session, struct cotenant_ioc_lane *
 	r = session_lock(session);
 	if (r < 0)
 		return r;
-	r = session_share(session, WIRE_LANE_ADD, args->address, LANE_SIZE, &session->lanes, limit, &args->id);
+	r = session_share(session, WIRE_LANE_ADD, args->address, LANE_SIZE, &session->lanes, limit,
+			  &args->id);
 	mutex_unlock(&session->lock);
 	return r;
 }
@@ -306,7 +308,8 @@ int ctn_session_grant(struct ctn_session *session, struct cotenant_ioc_grant *ar
 	r = session_lock(session);
 	if (r < 0)
 		return r;
-	r = session_share(session, WIRE_GRANT, args->address, args->size, &session->grants, limit, &args->id);
+	r = session_share(session, WIRE_GRANT, args->address, args->size, &session->grants, limit,
+			  &args->id);
 	mutex_unlock(&session->lock);
 	return r;
 }
@@ -349,7 +352,8 @@ static bool is_called(struct ctn_session *session, unsigned int number)
 int ctn_session_wait(struct ctn_session *session, const struct cotenant_ioc_wait *args)
 {
 	unsigned int number = call_number(args->lane);
-	long left = args->timeout_ms < 0 ? MAX_SCHEDULE_TIMEOUT : msecs_to_jiffies(args->timeout_ms);
+	long left =
+		args->timeout_ms < 0 ? MAX_SCHEDULE_TIMEOUT : msecs_to_jiffies(args->timeout_ms);
 	int r;
 
 	if (number > WIRE_MAX_LANES || args->timeout_ms < -1)
@@ -358,7 +362,8 @@ int ctn_session_wait(struct ctn_session *session, const struct cotenant_ioc_wait
 	if (r < 0)
 		return r;
 	ctn_count(session->device, COUNTER_WAITS);
-	left = wait_event_interruptible_timeout(session->waits[number % N_WAITS], is_called(session, number), left);
+	left = wait_event_interruptible_timeout(session->waits[number % N_WAITS],
+						is_called(session, number), left);
 	if (left < 0)
 		return -EINTR;
 	if (session_is_gone(session))
@@ -402,8 +407,9 @@ static bool close_ask(struct ctn_session *session)
 	if (r == 0)
 		r = ctn_control_await(request, SLOW_CLOSE);
 	if (r == -ETIMEDOUT) {
-		dev_warn(&device->vdev->dev, "session %u: the host does not let go of %llu pages yet\n",
-			 session->id, session->base.n_pages);
+		dev_warn(&device->vdev->dev,
+			 "session %u: the host does not let go of %llu pages yet\n", session->id,
+			 session->base.n_pages);
 		r = ctn_control_await(request, MAX_SCHEDULE_TIMEOUT);
 	}
 	ctn_request_put(request);

@@ -48,7 +48,8 @@ static void *memory_new(size_t size)
 {
 	uint8_t *at, *aligned;
 
-	at = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	at = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		  0);
 	if (at == MAP_FAILED)
 		return NULL;
 	aligned = (uint8_t *)(((uintptr_t)at + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1));
@@ -65,8 +66,8 @@ static void say_versions(const struct cotenant_ioc_open *answer)
 	char ours[2 * WIRE_HASH_SIZE + 1], theirs[2 * WIRE_HASH_SIZE + 1];
 
 	if (answer->version != COTENANT_ABI_VERSION) {
-		guest_log("this libcuda.so.1 needs version %u of the kernel's driver, which is %u", COTENANT_ABI_VERSION,
-			  answer->version);
+		guest_log("this libcuda.so.1 needs version %u of the kernel's driver, which is %u",
+			  COTENANT_ABI_VERSION, answer->version);
 		return;
 	}
 	wire_hash_text(wire_hash, ours);
@@ -152,7 +153,9 @@ static int lane_add(struct carrier_lane *ret)
 		lane_memory_put(memory);
 		return r;
 	}
-	*ret = (struct carrier_lane){ .id = args.id, .memory = memory, .call = (int)args.id, .each = !doorbell };
+	*ret = (struct carrier_lane){
+		.id = args.id, .memory = memory, .call = (int)args.id, .each = !doorbell
+	};
 	return 0;
 }
 
@@ -167,7 +170,8 @@ static void lane_remove(struct carrier_lane *lane)
 
 static int fresh(void *address, uint64_t size)
 {
-	if (mmap(address, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+	if (mmap(address, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
 		return -errno;
 	madvise(address, size, MADV_HUGEPAGE);
 	return 0;

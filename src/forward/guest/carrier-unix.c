@@ -132,7 +132,9 @@ static int lane_add(struct carrier_lane *ret)
 		close(fds[2]);
 		return r;
 	}
-	*ret = (struct carrier_lane){ .id = message.id, .memory = memory, .kick = fds[1], .call = fds[2] };
+	*ret = (struct carrier_lane){
+		.id = message.id, .memory = memory, .kick = fds[1], .call = fds[2]
+	};
 	return 0;
 }
 

@@ -153,7 +153,8 @@ static CUresult memory_begin(struct memory *memory, bool keep)
 static void *reserve(size_t size)
 {
 	const size_t huge = 2UL << 20, spare = size >= huge ? huge : 0;
-	uint8_t *at = mmap(NULL, size + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *at = mmap(NULL, size + spare, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	size_t before;
 
 	if (at == MAP_FAILED || !spare)
