@@ -9,30 +9,14 @@
 
 #include "priv.h"
 
-#define MOVE(to, value)                                                                            \
-	{                                                                                          \
-		.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (to), .imm = (value)               \
-	}
-#define COPY(to, from)                                                                             \
-	{                                                                                          \
-		.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (to), .src_reg = (from)            \
-	}
-#define ADD(to, value)                                                                             \
-	{                                                                                          \
-		.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (to), .imm = (value)               \
-	}
-#define ZERO(to, offset)                                                                           \
-	{                                                                                          \
-		.code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = (to), .off = (offset)                \
-	}
-#define CALL(helper)                                                                               \
-	{                                                                                          \
-		.code = BPF_JMP | BPF_CALL, .imm = (helper)                                        \
-	}
-#define EXIT                                                                                       \
-	{                                                                                          \
-		.code = BPF_JMP | BPF_EXIT                                                         \
-	}
+/* clang-format off */
+#define MOVE(to, value)	 { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = (to), .imm = (value) }
+#define COPY(to, from)	 { .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (to), .src_reg = (from) }
+#define ADD(to, value)	 { .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = (to), .imm = (value) }
+#define ZERO(to, offset) { .code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = (to), .off = (offset) }
+#define CALL(helper)	 { .code = BPF_JMP | BPF_CALL, .imm = (helper) }
+#define EXIT		 { .code = BPF_JMP | BPF_EXIT }
+/* clang-format on */
 
 #define LOG_SIZE       4096
 #define YAMA_NO_ATTACH 3
