@@ -83,7 +83,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-static void on_end(int number)
+static void on_end(_unused_ int number)
 {
 	ended = true;
 }

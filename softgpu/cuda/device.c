@@ -62,7 +62,7 @@ CALL(cuDeviceGetUuid_v2, CUuuid *uuid, CUdevice dev)
 }
 
 /* A locally unique identifier is Windows' name for a device. */
-CALL(cuDeviceGetLuid, char *luid, unsigned *deviceNodeMask, CUdevice dev)
+CALL(cuDeviceGetLuid, _unused_ char *luid, _unused_ unsigned *deviceNodeMask, CUdevice dev)
 {
 	struct device *device;
 	CUresult r = device_find(dev, &device);
@@ -200,7 +200,7 @@ CALL(cuDeviceGetByPCIBusId, CUdevice *dev, const char *pciBusId)
 	return CUDA_ERROR_INVALID_DEVICE;
 }
 
-CALL(cuDeviceGetTexture1DLinearMaxWidth, size_t *maxWidthInElements, CUarray_format format,
+CALL(cuDeviceGetTexture1DLinearMaxWidth, size_t *maxWidthInElements, _unused_ CUarray_format format,
      unsigned numChannels, CUdevice dev)
 {
 	struct device *device;

@@ -59,7 +59,8 @@ static CUresult fail_synchronize;
 static uint32_t last_xid;
 static char order[64]; /* of the parts' hooks */
 
-int state_open(const struct softgpu_config *config, unsigned flags, struct state **ret)
+int state_open(_unused_ const struct softgpu_config *config, _unused_ unsigned flags,
+	       struct state **ret)
 {
 	static int a_state;
 
@@ -69,26 +70,27 @@ int state_open(const struct softgpu_config *config, unsigned flags, struct state
 	return 0;
 }
 
-void state_close(struct state *state)
+void state_close(_unused_ struct state *state)
 {
 }
 
-int state_attach(struct state *state)
+int state_attach(_unused_ struct state *state)
 {
 	return 0;
 }
 
-unsigned state_n_devices(const struct state *state)
+unsigned state_n_devices(_unused_ const struct state *state)
 {
 	return 2;
 }
 
-void state_device(const struct state *state, unsigned dev, struct softgpu_device_config *ret)
+void state_device(_unused_ const struct state *state, unsigned dev,
+		  struct softgpu_device_config *ret)
 {
 	*ret = driver.config.devices[dev];
 }
 
-int state_charge(struct state *state, unsigned dev, uint64_t bytes)
+int state_charge(_unused_ struct state *state, _unused_ unsigned dev, uint64_t bytes)
 {
 	if (fail_charge)
 		return fail_charge;
@@ -96,22 +98,23 @@ int state_charge(struct state *state, unsigned dev, uint64_t bytes)
 	return 0;
 }
 
-void state_uncharge(struct state *state, unsigned dev, uint64_t bytes)
+void state_uncharge(_unused_ struct state *state, _unused_ unsigned dev, uint64_t bytes)
 {
 	atomic_fetch_sub(&charged_bytes, (int64_t)bytes);
 }
 
-void state_context_add(struct state *state, unsigned dev, int n)
+void state_context_add(_unused_ struct state *state, _unused_ unsigned dev, int n)
 {
 	atomic_fetch_add(&n_contexts, n);
 }
 
-void state_fault_add(struct state *state, unsigned dev, uint32_t xid)
+void state_fault_add(_unused_ struct state *state, _unused_ unsigned dev, uint32_t xid)
 {
 	last_xid = xid;
 }
 
-int engine_client_new(struct state *state, unsigned dev, struct engine_client **ret)
+int engine_client_new(_unused_ struct state *state, _unused_ unsigned dev,
+		      struct engine_client **ret)
 {
 	static int a_client;
 
@@ -128,7 +131,7 @@ void engine_client_free(struct engine_client *client)
 		atomic_fetch_sub(&n_clients, 1);
 }
 
-void engine_client_abort(struct engine_client *client)
+void engine_client_abort(_unused_ struct engine_client *client)
 {
 	atomic_fetch_add(&n_aborts, 1);
 }
@@ -141,34 +144,34 @@ static void note(char c)
 		order[n] = c;
 }
 
-static CUresult late_begin(struct context *ctx)
+static CUresult late_begin(_unused_ struct context *ctx)
 {
 	note('L');
 	return fail_part ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-static void late_end(struct context *ctx)
+static void late_end(_unused_ struct context *ctx)
 {
 	note('l');
 }
 
-static CUresult late_synchronize(struct context *ctx)
+static CUresult late_synchronize(_unused_ struct context *ctx)
 {
 	return fail_synchronize;
 }
 
-static void late_drain(struct context *ctx, uint64_t most_ns)
+static void late_drain(_unused_ struct context *ctx, _unused_ uint64_t most_ns)
 {
 	n_drained++;
 }
 
-static CUresult early_begin(struct context *ctx)
+static CUresult early_begin(_unused_ struct context *ctx)
 {
 	note('E');
 	return CUDA_SUCCESS;
 }
 
-static void early_end(struct context *ctx)
+static void early_end(_unused_ struct context *ctx)
 {
 	note('e');
 }
@@ -489,7 +492,7 @@ static void *destroy_elsewhere(void *ctx)
 	return (void *)(uintptr_t)impl_cuCtxDestroy_v2(ctx);
 }
 
-static void *churn(void *arg)
+static void *churn(_unused_ void *arg)
 {
 	CUcontext a, b;
 	intptr_t n_bad = 0;

@@ -25,7 +25,7 @@ static CUdevice device;
 static volatile unsigned int *begun; /* pinned memory */
 static _Atomic int n_called;
 
-static void count(void *arg)
+static void count(_unused_ void *arg)
 {
 	n_called++;
 }

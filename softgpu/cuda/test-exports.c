@@ -40,12 +40,12 @@ static const struct kind {
 	size_t n_entry;
 	bool never_probed; /* nobody answers a call in its place */
 } kinds[] = {
-	{ "all", DRIVERS_ALL, 13000, false, { 0xf3, 0x0f, 0x1e, 0xfa }, 4 },
-	{ "push", DRIVERS_ALL, 13000, false, { 0x55 }, 1 },
-	{ "procaddr", DRIVERS_ALL, 13000, true, { 0xf3, 0x0f, 0x1e, 0xfa }, 4 },
-	{ "driver535", DRIVER_535, 12020, false, { 0xf3, 0x0f, 0x1e, 0xfa }, 4 },
+	{ "all", DRIVERS_ALL, 13000, false, { 0xf3, 0x0f, 0x1e, 0xfa }, 4, false },
+	{ "push", DRIVERS_ALL, 13000, false, { 0x55 }, 1, false },
+	{ "procaddr", DRIVERS_ALL, 13000, true, { 0xf3, 0x0f, 0x1e, 0xfa }, 4, false },
+	{ "driver535", DRIVER_535, 12020, false, { 0xf3, 0x0f, 0x1e, 0xfa }, 4, false },
 	{ "forward", DRIVERS_ALL, 13000, false, { 0xf3, 0x0f, 0x1e, 0xfa }, 4, true },
-	{ "driver550", DRIVER_550, 12040, false, { 0xf3, 0x0f, 0x1e, 0xfa }, 4 },
+	{ "driver550", DRIVER_550, 12040, false, { 0xf3, 0x0f, 0x1e, 0xfa }, 4, false },
 };
 
 static const struct kind *kind;

@@ -323,7 +323,7 @@ RUNTIME_CALL(cudaMemcpy2DFromArray, void *dst, size_t dst_pitch, CUarray src, si
 
 RUNTIME_CALL(cudaMemcpy2DArrayToArray, CUarray dst, size_t dst_x_bytes, size_t dst_y, CUarray src,
 	     size_t src_x_bytes, size_t src_y, size_t width, size_t height,
-	     enum cudaMemcpyKind kind)
+	     _unused_ enum cudaMemcpyKind kind)
 {
 	return in_context()
 		       ?: copy_now(copy_of(part_of(dst, dst_x_bytes, dst_y),

@@ -116,7 +116,7 @@ RUNTIME_CALL(cudaDeviceGetSharedMemConfig, int *config)
 	return in_context();
 }
 
-RUNTIME_CALL(cudaDeviceSetSharedMemConfig, int config)
+RUNTIME_CALL(cudaDeviceSetSharedMemConfig, _unused_ int config)
 {
 	return in_context();
 }
@@ -128,12 +128,12 @@ PASSED_ON(cudaThreadGetCacheConfig, cuCtxGetCacheConfig, (CUfunc_cache * config)
 PASSED_ON(cudaThreadSetCacheConfig, cuCtxSetCacheConfig, (CUfunc_cache config), (config))
 
 /* Devices without double precision are gone: nothing to convert. */
-RUNTIME_CALL(cudaSetDoubleForDevice, double *value)
+RUNTIME_CALL(cudaSetDoubleForDevice, _unused_ double *value)
 {
 	return cudaSuccess;
 }
 
-RUNTIME_CALL(cudaSetDoubleForHost, double *value)
+RUNTIME_CALL(cudaSetDoubleForHost, _unused_ double *value)
 {
 	return cudaSuccess;
 }

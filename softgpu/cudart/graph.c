@@ -88,8 +88,8 @@ RUNTIME_CALL(cudaGraphInstantiate, CUgraphExec *exec, CUgraph graph, unsigned lo
 	return impl_cudaGraphInstantiateWithFlags(exec, graph, flags);
 }
 
-RUNTIME_CALL(cudaGraphInstantiate_11, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
-	     char *log, size_t log_bytes)
+RUNTIME_CALL(cudaGraphInstantiate_11, CUgraphExec *exec, CUgraph graph,
+	     _unused_ CUgraphNode *error_node, _unused_ char *log, _unused_ size_t log_bytes)
 {
 	return impl_cudaGraphInstantiateWithFlags(exec, graph, /* flags= */ 0);
 }

@@ -205,7 +205,7 @@ RUNTIME_CALL(cudaFuncSetCacheConfig, const void *symbol, int config)
 	return error ?: told(driver.cuFuncSetCacheConfig(function, config));
 }
 
-RUNTIME_CALL(cudaFuncSetSharedMemConfig, const void *symbol, int config)
+RUNTIME_CALL(cudaFuncSetSharedMemConfig, const void *symbol, _unused_ int config)
 {
 	CUfunction function;
 

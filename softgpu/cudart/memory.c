@@ -270,7 +270,7 @@ STREAM_CALL(cudaMemPrefetchAsync, (const void *ptr, size_t size_bytes, int devic
 }
 
 TWIN_CALL(cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2_ptsz,
-	  (const void *ptr, size_t size_bytes, CUmemLocation location, unsigned flags,
+	  (const void *ptr, size_t size_bytes, CUmemLocation location, _unused_ unsigned flags,
 	   CUstream stream),
 	  (ptr, size_bytes, location, flags, stream))
 {

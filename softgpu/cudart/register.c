@@ -149,7 +149,7 @@ void **impl___cudaRegisterFatBinary(void *wrapper)
 }
 
 void impl___cudaRegisterFatBinaryEnd(void **handle);
-void impl___cudaRegisterFatBinaryEnd(void **handle)
+void impl___cudaRegisterFatBinaryEnd(_unused_ void **handle)
 {
 }
 
@@ -187,9 +187,10 @@ void impl___cudaUnregisterFatBinary(void **handle)
 void impl___cudaRegisterFunction(void **handle, const char *host_function, char *device_function,
 				 const char *device_name, int thread_limit, void *tid, void *bid,
 				 void *block, void *grid, int *warp_size);
-void impl___cudaRegisterFunction(void **handle, const char *host_function, char *device_function,
-				 const char *device_name, int thread_limit, void *tid, void *bid,
-				 void *block, void *grid, int *warp_size)
+void impl___cudaRegisterFunction(void **handle, const char *host_function,
+				 _unused_ char *device_function, const char *device_name,
+				 _unused_ int thread_limit, _unused_ void *tid, _unused_ void *bid,
+				 _unused_ void *block, _unused_ void *grid, _unused_ int *warp_size)
 {
 	symbol_add(handle, host_function, device_name, /* is_kernel= */ true);
 }
@@ -197,9 +198,10 @@ void impl___cudaRegisterFunction(void **handle, const char *host_function, char 
 void impl___cudaRegisterVar(void **handle, char *host_variable, char *device_address,
 			    const char *device_name, int is_extern, size_t size_bytes,
 			    int is_constant, int is_global);
-void impl___cudaRegisterVar(void **handle, char *host_variable, char *device_address,
-			    const char *device_name, int is_extern, size_t size_bytes,
-			    int is_constant, int is_global)
+void impl___cudaRegisterVar(void **handle, char *host_variable, _unused_ char *device_address,
+			    const char *device_name, _unused_ int is_extern,
+			    _unused_ size_t size_bytes, _unused_ int is_constant,
+			    _unused_ int is_global)
 {
 	symbol_add(handle, host_variable, device_name, /* is_kernel= */ false);
 }
@@ -207,9 +209,10 @@ void impl___cudaRegisterVar(void **handle, char *host_variable, char *device_add
 void impl___cudaRegisterManagedVar(void **handle, void **host_pointer, char *device_address,
 				   const char *device_name, int is_extern, size_t size_bytes,
 				   int is_constant, int is_global);
-void impl___cudaRegisterManagedVar(void **handle, void **host_pointer, char *device_address,
-				   const char *device_name, int is_extern, size_t size_bytes,
-				   int is_constant, int is_global)
+void impl___cudaRegisterManagedVar(void **handle, void **host_pointer,
+				   _unused_ char *device_address, const char *device_name,
+				   _unused_ int is_extern, _unused_ size_t size_bytes,
+				   _unused_ int is_constant, _unused_ int is_global)
 {
 	struct symbol *symbol =
 		symbol_add(handle, host_pointer, device_name, /* is_kernel= */ false);

@@ -29,7 +29,8 @@ static void check(bool good, const char *what)
 	n_failed += !good;
 }
 
-static int entry_remove(const char *path, const struct stat *st, int type, struct FTW *at)
+static int entry_remove(const char *path, _unused_ const struct stat *st, _unused_ int type,
+			_unused_ struct FTW *at)
 {
 	return remove(path);
 }
@@ -55,7 +56,8 @@ static struct engine_client *client_new(struct state *state)
 }
 
 /* Uses 2.5 ms in three steps. */
-static int step_thrice(void *arg, uint64_t budget_ns, uint64_t *ret_used_ns, bool *ret_done)
+static int step_thrice(void *arg, _unused_ uint64_t budget_ns, uint64_t *ret_used_ns,
+		       bool *ret_done)
 {
 	int *n = arg;
 
@@ -65,12 +67,14 @@ static int step_thrice(void *arg, uint64_t budget_ns, uint64_t *ret_used_ns, boo
 	return 0;
 }
 
-static int step_fault(void *arg, uint64_t budget_ns, uint64_t *ret_used_ns, bool *ret_done)
+static int step_fault(_unused_ void *arg, _unused_ uint64_t budget_ns,
+		      _unused_ uint64_t *ret_used_ns, _unused_ bool *ret_done)
 {
 	return 700;
 }
 
-static int step_for_ever(void *arg, uint64_t budget_ns, uint64_t *ret_used_ns, bool *ret_done)
+static int step_for_ever(_unused_ void *arg, _unused_ uint64_t budget_ns, uint64_t *ret_used_ns,
+			 _unused_ bool *ret_done)
 {
 	*ret_used_ns = 1;
 	return 0;

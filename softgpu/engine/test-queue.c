@@ -23,6 +23,11 @@ struct job {
 	pthread_t thread;
 };
 
+#define JOB(name_, priority_)                                                                      \
+	{                                                                                          \
+		.name = (name_), .priority = (priority_)                                           \
+	}
+
 static void note(char name)
 {
 	order[n_order++] = name;
@@ -53,7 +58,7 @@ static void *take(void *arg)
 static void test_order(void)
 {
 	struct job jobs[] = {
-		{ 'a', 0 }, { 'b', -1 }, { 'c', 0 }, { 'd', -5 }, { 'e', -1 }, { 'f', -100 },
+		JOB('a', 0), JOB('b', -1), JOB('c', 0), JOB('d', -5), JOB('e', -1), JOB('f', -100),
 	};
 	const size_t n = sizeof(jobs) / sizeof(jobs[0]);
 
@@ -83,7 +88,7 @@ static void *begin(void *arg)
 
 static void test_begin(void)
 {
-	struct job low = { 'l', 0 }, high = { 'h', -5 };
+	struct job low = JOB('l', 0), high = JOB('h', -5);
 
 	n_order = 0;
 	queue_begin(&queue, 2, 0);

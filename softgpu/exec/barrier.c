@@ -36,7 +36,8 @@ static bool barrier_complete(const struct block *block, u32 id)
 }
 
 /* What bar.red gives to everybody who waited. */
-static void barrier_result(struct warp *w, const struct fragment *f, const struct barrier *barrier)
+static void barrier_result(_unused_ struct warp *w, const struct fragment *f,
+			   const struct barrier *barrier)
 {
 	const struct insn *in = f->wait;
 	bool value = in->bop == PTX_BOP_AND ? !barrier->n_false : barrier->n_true > 0;

@@ -188,7 +188,7 @@ int flow_call(struct warp *w, const struct insn *in, u32 mask)
 	return warp_meet(w);
 }
 
-int flow_exit(struct warp *w, const struct insn *in, u32 mask)
+int flow_exit(struct warp *w, _unused_ const struct insn *in, u32 mask)
 {
 	for (struct frame *f = w->frame, *parent; f; f = parent) {
 		parent = f->parent;

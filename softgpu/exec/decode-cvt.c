@@ -65,7 +65,7 @@ static u32 decode_cvt_source(struct decoder *d, struct ptx_insn *step)
 }
 
 /* Integers without saturation: cut off, or extended by the source's sign. */
-static exec_fn *find_width(const struct decoder *d, const struct ptx_insn *step)
+static exec_fn *find_width(_unused_ const struct decoder *d, const struct ptx_insn *step)
 {
 	u32 from = ptx_type_bytes((enum ptx_type)step->stype);
 	u32 to = lane_bytes(ptx_type_bytes((enum ptx_type)step->type));

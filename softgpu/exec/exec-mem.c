@@ -94,13 +94,13 @@ LOAD_PARAM(param_32, u32, u32)
 LOAD_PARAM(param_64, u64, u64)
 LOAD_PARAM(param_128, u128, u128)
 
-static int fence(struct warp *w, const struct insn *in, u32 mask)
+static int fence(_unused_ struct warp *w, _unused_ const struct insn *in, _unused_ u32 mask)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return RUN_ON;
 }
 
-static int nothing(struct warp *w, const struct insn *in, u32 mask)
+static int nothing(_unused_ struct warp *w, _unused_ const struct insn *in, _unused_ u32 mask)
 {
 	return RUN_ON;
 }

@@ -252,7 +252,7 @@ void warp_run(struct warp *w, u64 slice)
 
 /* ---- instructions ----------------------------------------------------------------------------- */
 
-int flow_join(struct warp *w, const struct insn *in, u32 mask)
+int flow_join(struct warp *w, _unused_ const struct insn *in, _unused_ u32 mask)
 {
 	return warp_meet(w);
 }
@@ -264,7 +264,7 @@ int warp_pause(struct warp *w)
 }
 
 /* Compiled code does what it can from here on, and leaves w->pc where the interpreter goes on. */
-int flow_enter(struct warp *w, const struct insn *in, u32 mask)
+int flow_enter(struct warp *w, const struct insn *in, _unused_ u32 mask)
 {
 	const struct jit_code *jit = w->frame->code->jit[w->block->launch->rows];
 
@@ -314,7 +314,7 @@ int flow_nanosleep(struct warp *w, const struct insn *in, u32 mask)
 	return r;
 }
 
-int flow_trap(struct warp *w, const struct insn *in, u32 mask)
+int flow_trap(struct warp *w, _unused_ const struct insn *in, u32 mask)
 {
 	exec_fault(w, (u32)__builtin_ctz(mask), EXEC_FAULT_TRAP, "trap");
 }

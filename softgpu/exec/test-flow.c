@@ -55,7 +55,7 @@ static void check_words(const char *what, const char *text, u32 grid, u32 block,
 
 /* ---- divergence --------------------------------------------------------------------------------- */
 
-static u32 collatz(u32 thread, u32 n_block)
+static u32 collatz(u32 thread, _unused_ u32 n_block)
 {
 	u32 n = thread + 1, steps = 0;
 
@@ -73,7 +73,7 @@ static const char collatz_text[] =
 	       "NEXT: add.u32 %r9, %r9, 1; bra LOOP;\n"
 	       "OUT: " STORE_R9);
 
-static u32 switched(u32 thread, u32 n_block)
+static u32 switched(u32 thread, _unused_ u32 n_block)
 {
 	return (u32[]){ 10, 21, 32, 43 }[thread % 4];
 }
@@ -88,7 +88,7 @@ static const char brx_text[] = KERNEL("and.b32 %r4, %r3, 3; mov.u32 %r9, 0;\n"
 				      "END: " STORE_R9);
 
 /* How many are together again after a branch: all, whatever way they went. */
-static u32 everybody(u32 thread, u32 n_block)
+static u32 everybody(_unused_ u32 thread, _unused_ u32 n_block)
 {
 	return 32;
 }
@@ -114,7 +114,7 @@ static const char spin_text[] = KERNEL(
 	"SETTER: st.volatile.global.u32 [%x0+4096], 1; mov.u32 %r9, 7;\n"
 	"END: " STORE_R9);
 
-static u32 seven(u32 thread, u32 n_block)
+static u32 seven(_unused_ u32 thread, _unused_ u32 n_block)
 {
 	return 7;
 }
@@ -212,7 +212,7 @@ static const char named_text[] = ".shared .b32 box[64];\n" KERNEL(
 	"ld.shared.u32 %r9, [%r5];\n"
 	"END: " STORE_R9);
 
-static u32 consumed(u32 thread, u32 n_block)
+static u32 consumed(u32 thread, _unused_ u32 n_block)
 {
 	return thread < 64 ? 0 : thread - 64 + 100;
 }
@@ -222,7 +222,7 @@ static const char reduce_text[] =
 	       "selp.b32 %r4, 1000, 0, %q; add.u32 %r9, %r9, %r4; bar.red.and.pred %q, 0, %p;\n"
 	       "selp.b32 %r4, 5000, 0, %q; add.u32 %r9, %r9, %r4; " STORE_R9);
 
-static u32 reduced(u32 thread, u32 n_block)
+static u32 reduced(_unused_ u32 thread, _unused_ u32 n_block)
 {
 	return 1050;
 }
@@ -253,7 +253,7 @@ static void test_barriers(void)
 
 /* ---- warps -------------------------------------------------------------------------------------- */
 
-static u32 warp_sum(u32 thread, u32 n_block)
+static u32 warp_sum(u32 thread, _unused_ u32 n_block)
 {
 	return 496 + thread / 32 * 1024;
 }
@@ -266,7 +266,7 @@ static const char shfl_text[] =
 	       "shfl.sync.bfly.b32 %r4, %r9, 2, 31, -1; add.u32 %r9, %r9, %r4;\n"
 	       "shfl.sync.bfly.b32 %r4, %r9, 1, 31, -1; add.u32 %r9, %r9, %r4; " STORE_R9);
 
-static u32 up_down(u32 thread, u32 n_block)
+static u32 up_down(u32 thread, _unused_ u32 n_block)
 {
 	u32 lane = thread % 32;
 
@@ -287,14 +287,14 @@ static const char apart_text[] =
 	       "LOW: mul.lo.u32 %r5, %r4, 2; shfl.sync.bfly.b32 %r9, %r5, 16, 31, -1;\n"
 	       "END: bar.warp.sync -1; " STORE_R9);
 
-static u32 apart(u32 thread, u32 n_block)
+static u32 apart(u32 thread, _unused_ u32 n_block)
 {
 	u32 lane = thread % 32;
 
 	return lane < 16 ? lane + 16 + 100 : (lane - 16) * 2;
 }
 
-static u32 voted(u32 thread, u32 n_block)
+static u32 voted(u32 thread, _unused_ u32 n_block)
 {
 	return (thread % 32 < 20 ? 0x000fffff : 0xfff00000) ^ 1;
 }
@@ -306,7 +306,7 @@ static const char vote_text[] = KERNEL(
 	"LOW: vote.sync.ballot.b32 %r9, %p, 0x000fffff; vote.sync.any.pred %q, %p, 0x000fffff;\n"
 	"END: selp.b32 %r5, 1, 0, %q; xor.b32 %r9, %r9, %r5; " STORE_R9);
 
-static u32 matched(u32 thread, u32 n_block)
+static u32 matched(u32 thread, _unused_ u32 n_block)
 {
 	return (0x11111111u << thread % 4) + 112;
 }
@@ -321,7 +321,7 @@ static const char match_text[] = KERNEL(
 static const char groups_text[] = KERNEL(
 	"and.b32 %r4, %r3, 3; shl.b32 %r5, 0x11111111, %r4; redux.sync.add.u32 %r9, %r3, %r5; " STORE_R9);
 
-static u32 grouped(u32 thread, u32 n_block)
+static u32 grouped(u32 thread, _unused_ u32 n_block)
 {
 	return 8 * (thread % 4) + 4 * 28 + thread / 32 * 256;
 }
@@ -338,7 +338,7 @@ static void test_warps(void)
 
 /* ---- calls -------------------------------------------------------------------------------------- */
 
-static u32 fibonacci(u32 thread, u32 n_block)
+static u32 fibonacci(u32 thread, _unused_ u32 n_block)
 {
 	u32 a = 0, b = 1;
 
@@ -366,7 +366,7 @@ static const char fibonacci_text[] =
 		"{ .param .b32 arg; .param .b32 ret; st.param.b32 [arg], %r4; call.uni (ret), fib, (arg); "
 		"ld.param.b32 %r9, [ret]; } " STORE_R9);
 
-static u32 indirect(u32 thread, u32 n_block)
+static u32 indirect(u32 thread, _unused_ u32 n_block)
 {
 	return thread % 2 ? thread * 3 : thread + 1000;
 }
@@ -389,7 +389,7 @@ static const char local_text[] = KERNEL(
 	"mad.wide.u32 %x4, %r4, 4, %x3; st.u32 [%x4], %r3; mad.wide.u32 %x4, %r4, 4, %x2;\n"
 	"ld.local.u32 %r9, [%x4]; isspacep.local %p, %x3; @!%p mov.u32 %r9, 77; " STORE_R9);
 
-static u32 itself(u32 thread, u32 n_block)
+static u32 itself(u32 thread, _unused_ u32 n_block)
 {
 	return thread;
 }

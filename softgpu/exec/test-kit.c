@@ -18,7 +18,7 @@ static int n_failed;
 static char printed[65536];
 static size_t n_printed;
 
-static int place_alloc(void *arg, u64 size, u64 align, u64 *ret_addr)
+static int place_alloc(_unused_ void *arg, u64 size, u64 align, u64 *ret_addr)
 {
 	u64 at = (used + align - 1) / align * align;
 
@@ -29,7 +29,7 @@ static int place_alloc(void *arg, u64 size, u64 align, u64 *ret_addr)
 	return 0;
 }
 
-static void place_free(void *arg, u64 addr)
+static void place_free(_unused_ void *arg, _unused_ u64 addr)
 {
 }
 
@@ -107,7 +107,7 @@ struct exec_image *kit_image(const char *text)
 	return image;
 }
 
-static void print(void *arg, const char *text, size_t len)
+static void print(_unused_ void *arg, const char *text, size_t len)
 {
 	if (len > sizeof(printed) - 1 - n_printed)
 		len = sizeof(printed) - 1 - n_printed;

@@ -186,7 +186,7 @@ static int elect(struct warp *w, const struct insn *in, u32 mask)
 	return RUN_ON;
 }
 
-static int warp_barrier(struct warp *w, const struct insn *in, u32 mask)
+static int warp_barrier(_unused_ struct warp *w, _unused_ const struct insn *in, _unused_ u32 mask)
 {
 	return RUN_ON;
 }

@@ -49,7 +49,7 @@ static struct task *task_for_helper(void)
 	return NULL;
 }
 
-static void *help(void *arg)
+static void *help(_unused_ void *arg)
 {
 	pthread_mutex_lock(&lock);
 	for (;;) {

@@ -10,7 +10,7 @@
 
 #include "softgpu/fatbin/fatbin.h"
 
-static size_t process_bytes(void *arg, const void *addr)
+static size_t process_bytes(_unused_ void *arg, const void *addr)
 {
 	uintptr_t at = (uintptr_t)addr, begin, end, reached = 0;
 	char line[4352], readable;

@@ -9,7 +9,7 @@
 
 /* ---- types and numbers -------------------------------------------------------------------------- */
 
-LLVMTypeRef emit_vector_of(struct emit *e, LLVMTypeRef type)
+LLVMTypeRef emit_vector_of(_unused_ struct emit *e, LLVMTypeRef type)
 {
 	return LLVMVectorType(type, N_LANES);
 }
@@ -24,7 +24,7 @@ LLVMTypeRef emit_type(struct emit *e, uint8_t cls, bool vector)
 	return vector ? emit_vector_of(e, type) : type;
 }
 
-LLVMValueRef emit_int(struct emit *e, LLVMTypeRef type, uint64_t v)
+LLVMValueRef emit_int(_unused_ struct emit *e, LLVMTypeRef type, uint64_t v)
 {
 	LLVMValueRef lanes[N_LANES];
 

@@ -170,7 +170,7 @@ static bool native_reduce(const struct jit_insn *in)
 	       in->bop >= PTX_BOP_AND && in->bop <= PTX_BOP_MAX;
 }
 
-bool form_is_native(const struct unit *u, const struct jit_insn *in)
+bool form_is_native(_unused_ const struct unit *u, const struct jit_insn *in)
 {
 	switch (in->kind) {
 	case JIT_PLAIN:

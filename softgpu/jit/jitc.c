@@ -239,7 +239,7 @@ static bool leave_parent(void)
 	return pid == 0;
 }
 
-int main(int argc, char **argv)
+int main(int argc, _unused_ char **argv)
 {
 	LLVMTargetMachineRef machine;
 	struct jit_request head;

@@ -148,7 +148,7 @@ static bool watch_once(struct kept **ret_closed)
 	return more;
 }
 
-static void *watch(void *arg)
+static void *watch(_unused_ void *arg)
 {
 	struct kept *closed, *kept;
 	bool more;
@@ -193,7 +193,7 @@ void share_keep(int fd, uint64_t offset, uint64_t size, void (*done)(void *arg),
 	if (!kept)
 		return;
 
-	*kept = (struct kept){ fd, offset, size, done, arg };
+	*kept = (struct kept){ .fd = fd, .offset = offset, .size = size, .done = done, .arg = arg };
 	pthread_mutex_lock(&watch_lock);
 	kept->next = kept_list;
 	kept_list = kept;

@@ -14,13 +14,13 @@
 
 static _Atomic uint64_t charged;
 
-static int take(void *arg, uint64_t bytes)
+static int take(_unused_ void *arg, uint64_t bytes)
 {
 	charged += bytes;
 	return 0;
 }
 
-static void give(void *arg, uint64_t bytes)
+static void give(_unused_ void *arg, uint64_t bytes)
 {
 	charged -= bytes;
 }

@@ -10,7 +10,7 @@
 
 static uint64_t charged, charge_max = UINT64_MAX;
 
-static int take(void *arg, uint64_t bytes)
+static int take(_unused_ void *arg, uint64_t bytes)
 {
 	if (bytes > charge_max - charged)
 		return 1;
@@ -19,7 +19,7 @@ static int take(void *arg, uint64_t bytes)
 	return 0;
 }
 
-static void give(void *arg, uint64_t bytes)
+static void give(_unused_ void *arg, uint64_t bytes)
 {
 	CHECK(bytes <= charged);
 	charged -= bytes;

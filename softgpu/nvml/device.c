@@ -440,13 +440,13 @@ CALL(nvmlDeviceGetCpuAffinity, nvmlDevice_t device, unsigned n_words, unsigned l
 }
 
 CALL(nvmlDeviceGetCpuAffinityWithinScope, nvmlDevice_t device, unsigned n_words,
-     unsigned long *words, unsigned scope)
+     unsigned long *words, _unused_ unsigned scope)
 {
 	return cpus_get(device, n_words, words);
 }
 
 CALL(nvmlDeviceGetMemoryAffinity, nvmlDevice_t device, unsigned n_words, unsigned long *words,
-     unsigned scope)
+     _unused_ unsigned scope)
 {
 	unsigned dev;
 	nvmlReturn_t r = device_check(device, words, &dev);

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-static uint64_t zero(unsigned dev)
+static uint64_t zero(_unused_ unsigned dev)
 {
 	return 0;
 }
 
-static uint64_t one(unsigned dev)
+static uint64_t one(_unused_ unsigned dev)
 {
 	return 1;
 }

@@ -78,7 +78,8 @@ CALL(nvmlDeviceGetMigMode, nvmlDevice_t device, unsigned *now, unsigned *pending
 	return pair_get(device, 0, now, pending);
 }
 
-CALL(nvmlDeviceGetMigDeviceHandleByIndex, nvmlDevice_t device, unsigned index, nvmlDevice_t *mig)
+CALL(nvmlDeviceGetMigDeviceHandleByIndex, nvmlDevice_t device, _unused_ unsigned index,
+     nvmlDevice_t *mig)
 {
 	unsigned dev;
 	nvmlReturn_t r = device_check(device, mig, &dev);
@@ -86,7 +87,7 @@ CALL(nvmlDeviceGetMigDeviceHandleByIndex, nvmlDevice_t device, unsigned index, n
 	return r == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND : r;
 }
 
-CALL(nvmlDeviceGetTotalEccErrors, nvmlDevice_t device, int type, int counter,
+CALL(nvmlDeviceGetTotalEccErrors, nvmlDevice_t device, _unused_ int type, _unused_ int counter,
      unsigned long long *count)
 {
 	unsigned dev;
@@ -97,8 +98,8 @@ CALL(nvmlDeviceGetTotalEccErrors, nvmlDevice_t device, int type, int counter,
 	return r;
 }
 
-CALL(nvmlDeviceGetMemoryErrorCounter, nvmlDevice_t device, int type, int counter, int location,
-     unsigned long long *count)
+CALL(nvmlDeviceGetMemoryErrorCounter, nvmlDevice_t device, _unused_ int type, _unused_ int counter,
+     _unused_ int location, unsigned long long *count)
 {
 	unsigned dev;
 	nvmlReturn_t r = device_check(device, count, &dev);
@@ -118,14 +119,14 @@ static nvmlReturn_t none_retired(nvmlDevice_t device, unsigned *count)
 	return r;
 }
 
-CALL(nvmlDeviceGetRetiredPages, nvmlDevice_t device, int cause, unsigned *count,
-     unsigned long long *addresses)
+CALL(nvmlDeviceGetRetiredPages, nvmlDevice_t device, _unused_ int cause, unsigned *count,
+     _unused_ unsigned long long *addresses)
 {
 	return none_retired(device, count);
 }
 
-CALL(nvmlDeviceGetRetiredPages_v2, nvmlDevice_t device, int cause, unsigned *count,
-     unsigned long long *addresses, unsigned long long *timestamps)
+CALL(nvmlDeviceGetRetiredPages_v2, nvmlDevice_t device, _unused_ int cause, unsigned *count,
+     _unused_ unsigned long long *addresses, _unused_ unsigned long long *timestamps)
 {
 	return none_retired(device, count);
 }
@@ -168,7 +169,7 @@ CALL(nvmlDeviceGetTemperatureThreshold, nvmlDevice_t device, int which, unsigned
 	return NVML_SUCCESS;
 }
 
-CALL(nvmlDeviceGetPcieThroughput, nvmlDevice_t device, int counter, unsigned *kbytes)
+CALL(nvmlDeviceGetPcieThroughput, nvmlDevice_t device, _unused_ int counter, unsigned *kbytes)
 {
 	unsigned dev;
 	nvmlReturn_t r = device_check(device, kbytes, &dev);
@@ -178,7 +179,8 @@ CALL(nvmlDeviceGetPcieThroughput, nvmlDevice_t device, int counter, unsigned *kb
 	return r;
 }
 
-CALL(nvmlDeviceGetViolationStatus, nvmlDevice_t device, int policy, nvmlViolationTime_t *times)
+CALL(nvmlDeviceGetViolationStatus, nvmlDevice_t device, _unused_ int policy,
+     nvmlViolationTime_t *times)
 {
 	unsigned dev;
 	nvmlReturn_t r = device_check(device, times, &dev);
@@ -189,7 +191,8 @@ CALL(nvmlDeviceGetViolationStatus, nvmlDevice_t device, int policy, nvmlViolatio
 }
 
 /* One clock each: that of the configuration. */
-static nvmlReturn_t only_clock(nvmlDevice_t device, unsigned mhz, unsigned *count, unsigned *clocks)
+static nvmlReturn_t only_clock(_unused_ nvmlDevice_t device, unsigned mhz, unsigned *count,
+			       unsigned *clocks)
 {
 	unsigned room = clocks ? *count : 0;
 
@@ -210,7 +213,7 @@ CALL(nvmlDeviceGetSupportedMemoryClocks, nvmlDevice_t device, unsigned *count, u
 	return only_clock(device, device_properties(dev).memory_clock_mhz, count, clocks);
 }
 
-CALL(nvmlDeviceGetSupportedGraphicsClocks, nvmlDevice_t device, unsigned memory_mhz,
+CALL(nvmlDeviceGetSupportedGraphicsClocks, nvmlDevice_t device, _unused_ unsigned memory_mhz,
      unsigned *count, unsigned *clocks)
 {
 	unsigned dev;
@@ -252,7 +255,8 @@ CALL(nvmlDeviceGetTopologyCommonAncestor, nvmlDevice_t a, nvmlDevice_t b, unsign
 }
 
 /* All devices reach each other. */
-CALL(nvmlDeviceGetP2PStatus, nvmlDevice_t a, nvmlDevice_t b, int capability, unsigned *status)
+CALL(nvmlDeviceGetP2PStatus, nvmlDevice_t a, nvmlDevice_t b, _unused_ int capability,
+     unsigned *status)
 {
 	unsigned dev_a, dev_b;
 	nvmlReturn_t r = two_devices(a, b, status, &dev_a, &dev_b);

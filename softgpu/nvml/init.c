@@ -60,7 +60,7 @@ CALL(nvmlInit_v2, void)
 	return init();
 }
 
-CALL(nvmlInitWithFlags, unsigned flags)
+CALL(nvmlInitWithFlags, _unused_ unsigned flags)
 {
 	return init();
 }

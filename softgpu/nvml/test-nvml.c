@@ -540,7 +540,8 @@ static void test_load(void)
 	state_close(state);
 }
 
-static int entry_remove(const char *path, const struct stat *st, int type, struct FTW *at)
+static int entry_remove(const char *path, _unused_ const struct stat *st, _unused_ int type,
+			_unused_ struct FTW *at)
 {
 	return remove(path);
 }

@@ -31,7 +31,8 @@ static void check(bool good, const char *what)
 	n_failed += !good;
 }
 
-static int entry_remove(const char *path, const struct stat *st, int type, struct FTW *at)
+static int entry_remove(const char *path, _unused_ const struct stat *st, _unused_ int type,
+			_unused_ struct FTW *at)
 {
 	return remove(path);
 }
@@ -152,7 +153,7 @@ static void test_charge(void)
 /* Outlives the stacks of threads, for the leak checker's sake. */
 static struct state *volatile kept;
 
-static void charge_half(void *arg)
+static void charge_half(_unused_ void *arg)
 {
 	kept = attached_new();
 	state_charge(kept, 0, 500 * MIB);
@@ -344,7 +345,7 @@ static void test_main_thread_ends(void)
 	state_close(monitor);
 }
 
-static void nothing(void *arg)
+static void nothing(_unused_ void *arg)
 {
 	struct state *state = attached_new();
 

@@ -136,8 +136,8 @@ static void call_free(struct api_call *call)
 	free(call);
 }
 
-static enum MHD_Result add_query_arg(void *userdata, enum MHD_ValueKind kind, const char *key,
-				     const char *value)
+static enum MHD_Result add_query_arg(void *userdata, _unused_ enum MHD_ValueKind kind,
+				     const char *key, const char *value)
 {
 	json_object_set_new(userdata, key, json_string(value ? value : ""));
 	return MHD_YES;
@@ -214,8 +214,8 @@ static enum MHD_Result send_answer(struct api_call *call)
 }
 
 static enum MHD_Result answer(void *userdata, struct MHD_Connection *connection, const char *path,
-			      const char *http_method, const char *version, const char *data,
-			      size_t *data_size, void **state)
+			      const char *http_method, _unused_ const char *version,
+			      const char *data, size_t *data_size, void **state)
 {
 	struct api_server *server = userdata;
 	struct api_call *call = *state;
@@ -241,8 +241,8 @@ static enum MHD_Result answer(void *userdata, struct MHD_Connection *connection,
 	return MHD_YES;
 }
 
-static void completed(void *userdata, struct MHD_Connection *connection, void **state,
-		      enum MHD_RequestTerminationCode how)
+static void completed(_unused_ void *userdata, _unused_ struct MHD_Connection *connection,
+		      void **state, _unused_ enum MHD_RequestTerminationCode how)
 {
 	call_free(*state);
 	*state = NULL;

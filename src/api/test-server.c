@@ -18,7 +18,7 @@
 static struct api_call *kept;
 
 /* Keeps one call until the next arrives, then answers both. */
-static void handler(struct api_call *call, void *userdata)
+static void handler(struct api_call *call, _unused_ void *userdata)
 {
 	struct api_error error;
 

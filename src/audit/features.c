@@ -83,7 +83,7 @@ static int try_user_memory(char *ret_log)
 }
 
 /* A kernel that knows links of many probes looks for the file; one that does not refuses the kind. */
-static int try_many_probes(char *ret_log)
+static int try_many_probes(_unused_ char *ret_log)
 {
 	const struct bpf_insn insns[] = { MOVE(BPF_REG_0, 0), EXIT };
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = ATTACH_UPROBE_MULTI);

@@ -417,7 +417,7 @@ static void signal_came(struct holder *h, uint32_t tgid, uint32_t tid)
 	queue_tidy(h);
 }
 
-static int on_wake(void *userdata, void *data, size_t size)
+static int on_wake(void *userdata, void *data, _unused_ size_t size)
 {
 	struct holder *h = userdata;
 	const struct audit_wake *wake = data;

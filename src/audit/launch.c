@@ -72,8 +72,11 @@ static void sample_apply(struct engine *engine, struct probed *p, unsigned devic
 /* Drivers leave out who does nothing. What has not shown for a while has run by now, and took next to nothing. */
 static void quiet_apply(struct engine *engine, struct probed *p, unsigned device, uint64_t now)
 {
-	struct share_sample idle = { p->sampled_ns[device], p->quiet_ns[device], 0,
-				     /* drained= */ true };
+	struct share_sample idle = {
+		.begin_ns = p->sampled_ns[device],
+		.end_ns = p->quiet_ns[device],
+		.drained = true,
+	};
 	const struct audit_kernel *kernels = engine->state->works[p->work].kernels;
 
 	if (!p->sampled_ns[device] || now <= p->sampled_ns[device] + QUIET_NS)

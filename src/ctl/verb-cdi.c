@@ -161,7 +161,7 @@ static json_t *common_edits(const struct ctl *ctl, const char *library_dir)
 	return edits;
 }
 
-static int write_spec(const struct ctl *ctl, const char *path, json_t *spec)
+static int write_spec(_unused_ const struct ctl *ctl, const char *path, json_t *spec)
 {
 	_cleanup_free_ char *text = json_dumps(spec, JSON_INDENT(2)), *dir = strdup(path);
 	char *slash = dir ? strrchr(dir, '/') : NULL;

@@ -35,7 +35,7 @@ struct forward {
 
 static char *join(const char *a, const char *b)
 {
-	struct text t = { NULL };
+	struct text t = { 0 };
 
 	text_add(&t, a);
 	text_add(&t, b);
@@ -137,7 +137,7 @@ static _Noreturn void command_main(const struct ctl *ctl, const struct forward *
 				   const sigset_t *mask)
 {
 	const char *old = getenv("LD_LIBRARY_PATH");
-	struct text path = { NULL };
+	struct text path = { 0 };
 	char *whole;
 
 	text_add(&path, f->library_dir);

@@ -59,7 +59,7 @@ static bool any_limit(const struct daemon *d)
 	return false;
 }
 
-static int on_time(sd_event_source *s, uint64_t usec, void *userdata)
+static int on_time(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
 	uint64_t next_us = any_limit(d) ? NOW_AND_THEN_US : SELDOM_US;

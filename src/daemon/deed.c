@@ -104,7 +104,7 @@ static bool look_at_ending(struct overuse *o, struct deed *deed, uint64_t now_ms
 	return false;
 }
 
-static int on_time(sd_event_source *s, uint64_t usec, void *userdata)
+static int on_time(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct overuse *o = userdata;
 	uint64_t now_ms = overuse_now_ms();

@@ -23,47 +23,48 @@ const char *engine_rung_name(enum engine_rung rung)
 	return names[rung];
 }
 
-int engine_open(const struct engine_options *options, struct engine **ret)
+int engine_open(_unused_ const struct engine_options *options, struct engine **ret)
 {
 	*ret = (struct engine *)&fake_engine;
 	return 0;
 }
 
-void engine_close(struct engine *engine)
+void engine_close(_unused_ struct engine *engine)
 {
 }
 
-int engine_discard(const char *state_dir)
+int engine_discard(_unused_ const char *state_dir)
 {
 	return 0;
 }
 
-void engine_remove(struct engine *engine)
+void engine_remove(_unused_ struct engine *engine)
 {
 	memset(&fake_engine, 0, sizeof(fake_engine));
 }
 
-enum engine_rung engine_rung_now(const struct engine *engine)
+enum engine_rung engine_rung_now(_unused_ const struct engine *engine)
 {
 	return ENGINE_RUNG_SUPERVISED;
 }
 
 /* Never readable: nothing happens by itself here. */
-int engine_fd(const struct engine *engine)
+int engine_fd(_unused_ const struct engine *engine)
 {
 	return eventfd(0, EFD_CLOEXEC);
 }
 
-int engine_dispatch(struct engine *engine)
+int engine_dispatch(_unused_ struct engine *engine)
 {
 	return 0;
 }
 
-void engine_on_event(struct engine *engine, engine_event_fn fn, void *userdata)
+void engine_on_event(_unused_ struct engine *engine, _unused_ engine_event_fn fn,
+		     _unused_ void *userdata)
 {
 }
 
-int engine_device_set(struct engine *engine, unsigned device, const struct audit_device *d,
+int engine_device_set(_unused_ struct engine *engine, unsigned device, const struct audit_device *d,
 		      uint64_t reserve)
 {
 	fake_engine.devices[device] = *d;
@@ -71,12 +72,13 @@ int engine_device_set(struct engine *engine, unsigned device, const struct audit
 	return 0;
 }
 
-int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes)
+int engine_device_unowned(_unused_ struct engine *engine, _unused_ unsigned device,
+			  _unused_ uint64_t bytes)
 {
 	return 0;
 }
 
-int engine_tenant_new(struct engine *engine, const char *name, uint32_t *ret_tenant)
+int engine_tenant_new(_unused_ struct engine *engine, const char *name, uint32_t *ret_tenant)
 {
 	uint32_t i;
 
@@ -91,7 +93,7 @@ int engine_tenant_new(struct engine *engine, const char *name, uint32_t *ret_ten
 	return ENGINE_E_FULL;
 }
 
-int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_tenant)
+int engine_tenant_find(_unused_ struct engine *engine, const char *name, uint32_t *ret_tenant)
 {
 	uint32_t i;
 
@@ -105,14 +107,14 @@ int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_te
 	return ENGINE_E_GONE;
 }
 
-int engine_tenant_remove(struct engine *engine, uint32_t tenant)
+int engine_tenant_remove(_unused_ struct engine *engine, uint32_t tenant)
 {
 	memset(&fake_engine.tenants[tenant], 0, sizeof(fake_engine.tenants[tenant]));
 	memset(book(tenant, 0), 0, LEDGER_DEVICES * sizeof(struct ledger));
 	return 0;
 }
 
-int engine_tenant_limit(struct engine *engine, uint32_t tenant, unsigned device,
+int engine_tenant_limit(_unused_ struct engine *engine, uint32_t tenant, unsigned device,
 			const struct engine_limits *limits)
 {
 	book(tenant, device)->max = limits->max_bytes;
@@ -120,32 +122,32 @@ int engine_tenant_limit(struct engine *engine, uint32_t tenant, unsigned device,
 	return 0;
 }
 
-int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned device,
+int engine_tenant_compute(_unused_ struct engine *engine, uint32_t tenant, _unused_ unsigned device,
 			  const struct engine_compute *compute)
 {
 	fake_engine.compute[tenant] = *compute;
 	return 0;
 }
 
-int engine_compute_samples(struct engine *engine, unsigned device,
-			   const struct engine_sample *samples, size_t n)
+int engine_compute_samples(_unused_ struct engine *engine, _unused_ unsigned device,
+			   _unused_ const struct engine_sample *samples, _unused_ size_t n)
 {
 	return 0;
 }
 
-bool engine_compute_tick(struct engine *engine)
+bool engine_compute_tick(_unused_ struct engine *engine)
 {
 	return 0;
 }
 
-int engine_compute_stat(const struct engine *engine, uint32_t tenant, unsigned device,
-			struct share *ret)
+int engine_compute_stat(_unused_ const struct engine *engine, _unused_ uint32_t tenant,
+			_unused_ unsigned device, struct share *ret)
 {
 	*ret = (struct share){};
 	return 0;
 }
 
-int engine_tenant_waits(struct engine *engine, uint32_t tenant, uint64_t wait_max_ns,
+int engine_tenant_waits(_unused_ struct engine *engine, uint32_t tenant, uint64_t wait_max_ns,
 			uint64_t wait_low_ns, enum audit_failure on_failure)
 {
 	fake_engine.tenants[tenant].wait_max_ns = wait_max_ns;
@@ -154,13 +156,14 @@ int engine_tenant_waits(struct engine *engine, uint32_t tenant, uint64_t wait_ma
 	return 0;
 }
 
-int engine_bind(struct engine *engine, uint32_t tenant, enum engine_binding kind, uint64_t id)
+int engine_bind(_unused_ struct engine *engine, uint32_t tenant, enum engine_binding kind,
+		uint64_t id)
 {
 	fake_engine.bindings[tenant] = (struct fake_binding){ true, kind, id };
 	return 0;
 }
 
-int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id)
+int engine_unbind(_unused_ struct engine *engine, enum engine_binding kind, uint64_t id)
 {
 	uint32_t i;
 
@@ -172,7 +175,7 @@ int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id)
 }
 
 /* Of those that were started later nothing is known here. */
-int engine_tree_of(struct engine *engine, pid_t pid, uint32_t *ret_tenant)
+int engine_tree_of(_unused_ struct engine *engine, pid_t pid, uint32_t *ret_tenant)
 {
 	uint32_t i;
 
@@ -187,13 +190,14 @@ int engine_tree_of(struct engine *engine, pid_t pid, uint32_t *ret_tenant)
 	return ENGINE_E_GONE;
 }
 
-int engine_book(const struct engine *engine, uint32_t tenant, unsigned device, struct ledger *ret)
+int engine_book(_unused_ const struct engine *engine, uint32_t tenant, unsigned device,
+		struct ledger *ret)
 {
 	*ret = *book(tenant, device);
 	return 0;
 }
 
-int engine_tenant(const struct engine *engine, uint32_t tenant, struct audit_tenant *ret)
+int engine_tenant(_unused_ const struct engine *engine, uint32_t tenant, struct audit_tenant *ret)
 {
 	if (!fake_engine.tenants[tenant].in_use)
 		return ENGINE_E_GONE;
@@ -201,7 +205,7 @@ int engine_tenant(const struct engine *engine, uint32_t tenant, struct audit_ten
 	return 0;
 }
 
-int engine_each_process(const struct engine *engine, engine_process_fn fn, void *userdata)
+int engine_each_process(_unused_ const struct engine *engine, engine_process_fn fn, void *userdata)
 {
 	int i, r = 0;
 
@@ -210,89 +214,94 @@ int engine_each_process(const struct engine *engine, engine_process_fn fn, void 
 	return r;
 }
 
-int engine_adopt(struct engine *engine, pid_t pid)
+int engine_adopt(_unused_ struct engine *engine, _unused_ pid_t pid)
 {
 	return ENGINE_E_GONE;
 }
 
-int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t device_bytes,
-		  uint64_t n_changes)
+int engine_settle(_unused_ struct engine *engine, _unused_ pid_t pid, _unused_ unsigned device,
+		  _unused_ uint64_t device_bytes, _unused_ uint64_t n_changes)
 {
 	return 0;
 }
 
-int engine_hint(struct engine *engine, pid_t pid, const uint8_t *device_of)
+int engine_hint(_unused_ struct engine *engine, _unused_ pid_t pid,
+		_unused_ const uint8_t *device_of)
 {
 	return ENGINE_E_GONE;
 }
 
-int engine_place(struct engine *engine, pid_t pid, unsigned device)
+int engine_place(_unused_ struct engine *engine, _unused_ pid_t pid, _unused_ unsigned device)
 {
 	return ENGINE_E_GONE;
 }
 
-int engine_reap(struct engine *engine)
+int engine_reap(_unused_ struct engine *engine)
 {
 	return 0;
 }
 
-int engine_each_held(const struct engine *engine, engine_slot_fn fn, void *userdata)
+int engine_each_held(_unused_ const struct engine *engine, _unused_ engine_slot_fn fn,
+		     _unused_ void *userdata)
 {
 	return 0;
 }
 
-int engine_release(struct engine *engine, uint64_t ticket)
+int engine_release(_unused_ struct engine *engine, _unused_ uint64_t ticket)
 {
 	return ENGINE_E_GONE;
 }
 
-int engine_refuse(struct engine *engine, uint64_t ticket)
+int engine_refuse(_unused_ struct engine *engine, _unused_ uint64_t ticket)
 {
 	return ENGINE_E_GONE;
 }
 
-int engine_attach(struct engine *engine, const char *path)
+int engine_attach(_unused_ struct engine *engine, _unused_ const char *path)
 {
 	return 0;
 }
 
-int engine_detach(struct engine *engine, dev_t dev, ino_t ino)
+int engine_detach(_unused_ struct engine *engine, _unused_ dev_t dev, _unused_ ino_t ino)
 {
 	return 0;
 }
 
-int engine_each_library(const struct engine *engine, engine_library_fn fn, void *userdata)
+int engine_each_library(_unused_ const struct engine *engine, _unused_ engine_library_fn fn,
+			_unused_ void *userdata)
 {
 	return 0;
 }
 
-int engine_each_unprobed(const struct engine *engine, engine_unprobed_fn fn, void *userdata)
+int engine_each_unprobed(_unused_ const struct engine *engine, _unused_ engine_unprobed_fn fn,
+			 _unused_ void *userdata)
 {
 	return 0;
 }
 
-int engine_each_offsets(const struct engine *engine, engine_offsets_fn fn, void *userdata)
+int engine_each_offsets(_unused_ const struct engine *engine, _unused_ engine_offsets_fn fn,
+			_unused_ void *userdata)
 {
 	return 0;
 }
 
-int engine_offsets_reload(struct engine *engine)
+int engine_offsets_reload(_unused_ struct engine *engine)
 {
 	return 0;
 }
 
-int engine_watch(struct engine *engine, bool on)
+int engine_watch(_unused_ struct engine *engine, bool on)
 {
 	fake_engine.watching = on;
 	return 0;
 }
 
-const char *engine_row_name(unsigned row)
+const char *engine_row_name(_unused_ unsigned row)
 {
 	return "cuMemAlloc_v2";
 }
 
-int engine_features(struct engine_feature *ret, size_t n)
+int engine_features(_unused_ struct engine_feature *ret, _unused_ size_t n)
 {
 	return 0;
 }

@@ -133,7 +133,7 @@ static void look_at(struct daemon *d, uint32_t pid)
 	}
 }
 
-static int on_look(sd_event_source *s, uint64_t usec, void *userdata)
+static int on_look(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
 	struct gate *gate = d->gate;
@@ -163,7 +163,8 @@ static void add_reported(struct gate *gate, uint32_t pid)
 		gate->pids[gate->n_pids++] = pid;
 }
 
-static int on_reports(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+static int on_reports(_unused_ sd_event_source *s, int fd, _unused_ uint32_t revents,
+		      void *userdata)
 {
 	struct daemon *d = userdata;
 	struct gate_report report;

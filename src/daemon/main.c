@@ -138,7 +138,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 /* --- the loop's sources --- */
 
-static int on_api(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+static int on_api(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint32_t revents,
+		  void *userdata)
 {
 	struct daemon *d = userdata;
 
@@ -156,7 +157,8 @@ static void answer_waiters(struct daemon *d)
 	api_server_dispatch(d->api);
 }
 
-static int on_engine(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+static int on_engine(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint32_t revents,
+		     void *userdata)
 {
 	struct daemon *d = userdata;
 	int r;
@@ -169,7 +171,7 @@ static int on_engine(sd_event_source *s, int fd, uint32_t revents, void *userdat
 	return 0;
 }
 
-static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
+static int on_tick(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
 
@@ -185,7 +187,7 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
-static int on_cgroups_time(sd_event_source *s, uint64_t usec, void *userdata)
+static int on_cgroups_time(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
 
@@ -205,13 +207,14 @@ static void reload(struct daemon *d)
 	answer_waiters(d);
 }
 
-static int on_hangup(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata)
+static int on_hangup(_unused_ sd_event_source *s, _unused_ const struct signalfd_siginfo *si,
+		     void *userdata)
 {
 	reload(userdata);
 	return 0;
 }
 
-static int on_reload_time(sd_event_source *s, uint64_t usec, void *userdata)
+static int on_reload_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
 
@@ -221,7 +224,8 @@ static int on_reload_time(sd_event_source *s, uint64_t usec, void *userdata)
 }
 
 /* An editor writes several times: wait until it has come to rest. */
-static int on_config_change(sd_event_source *s, const struct inotify_event *event, void *userdata)
+static int on_config_change(_unused_ sd_event_source *s, const struct inotify_event *event,
+			    void *userdata)
 {
 	struct daemon *d = userdata;
 	size_t n = event->len ? strlen(event->name) : 0;
@@ -232,7 +236,7 @@ static int on_config_change(sd_event_source *s, const struct inotify_event *even
 					  on_reload_time, d);
 }
 
-static int on_offsets_time(sd_event_source *s, uint64_t usec, void *userdata)
+static int on_offsets_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
 	int r;
@@ -245,7 +249,8 @@ static int on_offsets_time(sd_event_source *s, uint64_t usec, void *userdata)
 	return 0;
 }
 
-static int on_offsets_change(sd_event_source *s, const struct inotify_event *event, void *userdata)
+static int on_offsets_change(_unused_ sd_event_source *s,
+			     _unused_ const struct inotify_event *event, void *userdata)
 {
 	struct daemon *d = userdata;
 

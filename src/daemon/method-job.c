@@ -42,7 +42,7 @@ static char *cgroup_of_job(const char *path, uint32_t job)
 	return *end && *end != '/' ? NULL : strndup(path, end - path);
 }
 
-static int read_request(struct daemon *d, const struct request *q, struct beginning *b)
+static int read_request(_unused_ struct daemon *d, const struct request *q, struct beginning *b)
 {
 	uint64_t job = api_arg_uint(q->args, "job", 0), uid = api_arg_uint(q->args, "uid", 0);
 	int r;

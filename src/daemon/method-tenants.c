@@ -304,7 +304,7 @@ int method_tenants_set(struct daemon *d, const struct request *q, json_t **ret)
 	return make_tenant(d, q, &match, ret);
 }
 
-static bool is_of(struct daemon *d, const struct tenant *t, pid_t pid)
+static bool is_of(_unused_ struct daemon *d, const struct tenant *t, pid_t pid)
 {
 	_cleanup_free_ char *cgroup = NULL;
 	uid_t uid;

@@ -94,7 +94,7 @@ int request_device(struct daemon *d, const struct request *q, int *ret)
 	return 0;
 }
 
-int method_daemon_version(struct daemon *d, const struct request *q, json_t **ret)
+int method_daemon_version(struct daemon *d, _unused_ const struct request *q, json_t **ret)
 {
 	*ret = json_pack("{s:s, s:i, s:s, s:f, s:s, s:i}", "version", DAEMON_VERSION, "pid",
 			 (int)getpid(), "rung",
@@ -156,7 +156,7 @@ static json_t *device_json(struct daemon *d, unsigned i)
 			 known_or_null(measured, percent));
 }
 
-int method_devices_list(struct daemon *d, const struct request *q, json_t **ret)
+int method_devices_list(struct daemon *d, _unused_ const struct request *q, json_t **ret)
 {
 	json_t *list = json_array();
 	unsigned i;

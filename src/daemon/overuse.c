@@ -130,7 +130,7 @@ static uint64_t next_ms(const struct overuse *o, uint64_t now_ms)
 	return MAX(next, now_ms + WAKE_AT_LEAST_MS) - now_ms;
 }
 
-static int on_time(sd_event_source *s, uint64_t usec, void *userdata)
+static int on_time(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct overuse *o = userdata;
 	uint64_t now_ms = overuse_now_ms();

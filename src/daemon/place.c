@@ -129,7 +129,7 @@ static int place(const struct audit_process *p, void *userdata)
 	return 0;
 }
 
-static int on_place_time(sd_event_source *s, uint64_t usec, void *userdata)
+static int on_place_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
 

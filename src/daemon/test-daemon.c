@@ -513,7 +513,7 @@ static void remove_tree(void)
 		printf("cannot remove %s\n", dir);
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	struct daemon d;
 

@@ -20,7 +20,7 @@ struct alloc {
 	uint32_t size, status;
 };
 
-static bool copy_own(void *userdata, uint64_t address, void *to, size_t n)
+static bool copy_own(_unused_ void *userdata, uint64_t address, void *to, size_t n)
 {
 	if (address < 4096)
 		return false;

@@ -68,13 +68,13 @@ int fake_device_name(nvml_device device, char *text, unsigned size)
 	return NVML_OK;
 }
 
-int fake_device_memory(nvml_device device, struct nvml_memory *ret)
+int fake_device_memory(_unused_ nvml_device device, struct nvml_memory *ret)
 {
 	*ret = (struct nvml_memory){ 80ULL << 30, 70ULL << 30, 10ULL << 30 };
 	return NVML_OK;
 }
 
-int fake_device_utilization(nvml_device device, struct nvml_utilization *ret)
+int fake_device_utilization(_unused_ nvml_device device, struct nvml_utilization *ret)
 {
 	*ret = (struct nvml_utilization){ 42, 7 };
 	return NVML_OK;
@@ -89,12 +89,15 @@ int fake_compute_processes(nvml_device device, unsigned *n, struct nvml_process 
 		return NVML_INSUFFICIENT_SIZE;
 	}
 	for (i = 0; i < n_running; i++)
-		ret[i] = (struct nvml_process){ 1000 + i, i == 99 ? NVML_NOT_AVAILABLE : 1 << 20 };
+		ret[i] = (struct nvml_process){ .pid = 1000 + i,
+						.used_bytes =
+							i == 99 ? NVML_NOT_AVAILABLE : 1 << 20 };
 	*n = n_running;
 	return NVML_OK;
 }
 
-int fake_compute_processes_v2(nvml_device device, unsigned *n, struct nvml_process *ret)
+int fake_compute_processes_v2(_unused_ nvml_device device, _unused_ unsigned *n,
+			      _unused_ struct nvml_process *ret)
 {
 	return NVML_NOT_SUPPORTED;
 }
@@ -104,12 +107,12 @@ int fake_graphics_processes(nvml_device device, unsigned *n, struct nvml_process
 	if (*n < 2)
 		return NVML_INSUFFICIENT_SIZE;
 	*n = index_of(device) ? 0 : 2;
-	ret[0] = (struct nvml_process){ 1000, 1 << 20 };
-	ret[1] = (struct nvml_process){ 1099, 1 << 20 };
+	ret[0] = (struct nvml_process){ .pid = 1000, .used_bytes = 1 << 20 };
+	ret[1] = (struct nvml_process){ .pid = 1099, .used_bytes = 1 << 20 };
 	return NVML_OK;
 }
 
-int fake_process_samples(nvml_device device, struct nvml_process_sample *ret, unsigned *n,
+int fake_process_samples(_unused_ nvml_device device, struct nvml_process_sample *ret, unsigned *n,
 			 unsigned long long since)
 {
 	if (since >= 5000)
@@ -119,11 +122,11 @@ int fake_process_samples(nvml_device device, struct nvml_process_sample *ret, un
 		return NVML_INSUFFICIENT_SIZE;
 	}
 	*n = 1;
-	ret[0] = (struct nvml_process_sample){ 1001, 5000, 33 };
+	ret[0] = (struct nvml_process_sample){ .pid = 1001, .time_us = 5000, .sm_percent = 33 };
 	return NVML_OK;
 }
 
-int fake_set_memory_limits(nvml_device device, struct nvml_memory_limits *limits)
+int fake_set_memory_limits(_unused_ nvml_device device, struct nvml_memory_limits *limits)
 {
 	return strcmp(limits->cgroup_dir, "/sys/fs/cgroup/a") == 0 ? NVML_OK : NVML_NOT_FOUND;
 }

@@ -5,30 +5,35 @@
 
 #include <errno.h>
 
-static int none_memory(struct gpu *gpu, unsigned device, struct gpu_memory *ret)
+static int none_memory(_unused_ struct gpu *gpu, _unused_ unsigned device,
+		       _unused_ struct gpu_memory *ret)
 {
 	return -ENODEV;
 }
 
-static int none_processes(struct gpu *gpu, unsigned device, struct gpu_process *ret, size_t cap,
-			  size_t *ret_n)
+static int none_processes(_unused_ struct gpu *gpu, _unused_ unsigned device,
+			  _unused_ struct gpu_process *ret, _unused_ size_t cap,
+			  _unused_ size_t *ret_n)
 {
 	return -ENODEV;
 }
 
-static int none_activity(struct gpu *gpu, unsigned device, uint64_t since_us,
-			 struct gpu_activity *ret, size_t cap, size_t *ret_n)
+static int none_activity(_unused_ struct gpu *gpu, _unused_ unsigned device,
+			 _unused_ uint64_t since_us, _unused_ struct gpu_activity *ret,
+			 _unused_ size_t cap, _unused_ size_t *ret_n)
 {
 	return -ENODEV;
 }
 
-static int none_utilization(struct gpu *gpu, unsigned device, unsigned *ret_percent)
+static int none_utilization(_unused_ struct gpu *gpu, _unused_ unsigned device,
+			    _unused_ unsigned *ret_percent)
 {
 	return -ENODEV;
 }
 
-static int none_driver_limits(struct gpu *gpu, unsigned device, const char *cgroup_dir,
-			      uint64_t low_bytes, uint64_t max_bytes)
+static int none_driver_limits(_unused_ struct gpu *gpu, _unused_ unsigned device,
+			      _unused_ const char *cgroup_dir, _unused_ uint64_t low_bytes,
+			      _unused_ uint64_t max_bytes)
 {
 	return -ENODEV;
 }

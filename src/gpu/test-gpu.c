@@ -46,7 +46,7 @@ static void test_processes(struct gpu *gpu)
 	      "gpu: nobody since");
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	struct gpu *gpu = NULL;
 

@@ -224,12 +224,13 @@ static int look_at(job_desc_msg_t *job, char **ret_message)
 	return r == SLURM_SUCCESS ? set_gres(job, booked, &others) : r;
 }
 
-int job_submit(job_desc_msg_t *job, uint32_t uid, char **ret_message)
+int job_submit(job_desc_msg_t *job, _unused_ uint32_t uid, char **ret_message)
 {
 	return look_at(job, ret_message);
 }
 
-int job_modify(job_desc_msg_t *job, void *record, uint32_t uid, char **ret_message)
+int job_modify(job_desc_msg_t *job, _unused_ void *record, _unused_ uint32_t uid,
+	       char **ret_message)
 {
 	return look_at(job, ret_message);
 }

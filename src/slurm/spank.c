@@ -54,17 +54,17 @@ static int take(const char *option, const char *text, parse_fn parse)
 	return r < 0 ? -1 : 0;
 }
 
-static int on_memory(int val, const char *text, int remote)
+static int on_memory(_unused_ int val, const char *text, _unused_ int remote)
 {
 	return take("gpu-mem", text, gpu_request_memory);
 }
 
-static int on_compute(int val, const char *text, int remote)
+static int on_compute(_unused_ int val, const char *text, _unused_ int remote)
 {
 	return take("gpu-compute", text, gpu_request_compute);
 }
 
-static int on_policy(int val, const char *text, int remote)
+static int on_policy(_unused_ int val, const char *text, _unused_ int remote)
 {
 	return take("gpu-policy", text, gpu_request_policy);
 }
@@ -232,7 +232,8 @@ static void keep_devices(const json_t *reply)
 }
 
 /* Runs in the process that will become the task, while it is root still. */
-int slurm_spank_task_init_privileged(spank_t spank, int n_arguments, char **arguments)
+int slurm_spank_task_init_privileged(spank_t spank, _unused_ int n_arguments,
+				     _unused_ char **arguments)
 {
 	char gpus[1024] = "";
 	uint64_t shards = step_shards(spank, gpus, sizeof(gpus));
@@ -264,7 +265,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int n_arguments, char **argu
  * Where Slurm hides the other devices from a job, the number that it knows a device by is
  * another one than the driver's. A UUID is the same to both.
  */
-int slurm_spank_task_init(spank_t spank, int n_arguments, char **arguments)
+int slurm_spank_task_init(spank_t spank, _unused_ int n_arguments, _unused_ char **arguments)
 {
 	char visible[DEVICES_SIZE];
 
@@ -278,7 +279,7 @@ int slurm_spank_task_init(spank_t spank, int n_arguments, char **arguments)
 
 /* The tenant would go a moment later by itself; this way its devices are free when the job is over.
  */
-int slurm_spank_exit(spank_t spank, int n_arguments, char **arguments)
+int slurm_spank_exit(spank_t spank, _unused_ int n_arguments, _unused_ char **arguments)
 {
 	struct api_error error = {};
 	char gpus[1024], name[32];

@@ -67,7 +67,7 @@ static bool chooses(const struct inventory *inventory, struct inventory_request 
 	return r == 0 ? str_eq(list, wanted) : r == -ENOSPC && strstr(reason, wanted);
 }
 
-static bool only_n1(const char *node, void *userdata)
+static bool only_n1(const char *node, _unused_ void *userdata)
 {
 	return str_eq(node, "n1");
 }

@@ -139,7 +139,7 @@ static void wait_for_need(void)
 	pthread_mutex_lock(&watch.lock);
 }
 
-static void *load_again_and_again(void *unused)
+static void *load_again_and_again(_unused_ void *unused)
 {
 	pthread_mutex_lock(&watch.lock);
 	while (!watch.is_stopped) {

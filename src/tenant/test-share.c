@@ -126,8 +126,12 @@ static void sample(struct model *m, uint64_t end)
 	for (size_t i = 0; i < m->n; i++) {
 		struct tenant *t = &m->tenants[i];
 		uint64_t percent = (t->busy_ns * 100 + SAMPLE_NS / 2) / SAMPLE_NS;
-		struct share_sample s = { end - SAMPLE_NS, end, percent * SAMPLE_NS / 100,
-					  busy < SAMPLE_NS * 95 / 100 };
+		struct share_sample s = {
+			.begin_ns = end - SAMPLE_NS,
+			.end_ns = end,
+			.busy_ns = percent * SAMPLE_NS / 100,
+			.drained = busy < SAMPLE_NS * 95 / 100,
+		};
 		struct share_kind *const kinds[] = { &t->kinds[0], &t->kinds[1] };
 		double correction = share_meter_sample(&t->meter, &s);
 

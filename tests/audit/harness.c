@@ -50,7 +50,7 @@ static int place(const struct audit_process *p, void *userdata)
 	return 0;
 }
 
-static void on_event(const struct audit_event *event, const char *text, void *userdata)
+static void on_event(const struct audit_event *event, _unused_ const char *text, void *userdata)
 {
 	struct bench *b = userdata;
 

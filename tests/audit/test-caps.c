@@ -15,7 +15,8 @@ static uint32_t quiet; /* the other tenant */
 static uint64_t quiet_events[AUDIT_EVENT_KINDS];
 static volatile int *flooding;
 
-static void on_event(const struct audit_event *event, const char *text, void *userdata)
+static void on_event(const struct audit_event *event, _unused_ const char *text,
+		     _unused_ void *userdata)
 {
 	if (event->tenant == quiet)
 		quiet_events[event->kind]++;
@@ -29,7 +30,7 @@ static void *ask_much(void *arg)
 	return arg;
 }
 
-static int flood(void *userdata)
+static int flood(_unused_ void *userdata)
 {
 	pthread_attr_t small_stack;
 	pthread_t thread;
@@ -54,7 +55,7 @@ static int flood(void *userdata)
 	return 0;
 }
 
-static int behave(void *userdata)
+static int behave(_unused_ void *userdata)
 {
 	unsigned long address[2];
 
@@ -69,7 +70,7 @@ static int behave(void *userdata)
 	return 0;
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	struct bench b;
 	struct audit_tenant loud_state;

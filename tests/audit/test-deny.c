@@ -10,7 +10,7 @@
 
 static volatile int *traced;
 
-static int ask(void *userdata)
+static int ask(_unused_ void *userdata)
 {
 	unsigned long address;
 
@@ -39,7 +39,7 @@ static int result_of(struct bench *b, enum audit_failure on_failure)
 	return code;
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	struct bench b;
 	bool answers;

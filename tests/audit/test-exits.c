@@ -21,7 +21,7 @@ static void *allocate_forever(void *arg)
 	return arg;
 }
 
-static int tenant(void *userdata)
+static int tenant(_unused_ void *userdata)
 {
 	pthread_t thread;
 
@@ -85,7 +85,7 @@ static void case_kills(struct bench *b, uint64_t wait_ns, const char *how)
 	       KILLS, how, worst / 1000);
 }
 
-static int run_exec(void *userdata)
+static int run_exec(_unused_ void *userdata)
 {
 	unsigned long address;
 
@@ -117,7 +117,7 @@ static void *allocate_once(void *arg)
 	return arg;
 }
 
-static int threads_end(void *userdata)
+static int threads_end(_unused_ void *userdata)
 {
 	pthread_t thread;
 	unsigned long address;
@@ -133,7 +133,7 @@ static int threads_end(void *userdata)
 		       : 1;
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	struct bench b;
 

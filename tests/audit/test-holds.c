@@ -20,7 +20,7 @@ struct told {
 
 static struct told *told;
 
-static void on_signal(int signal)
+static void on_signal(_unused_ int signal)
 {
 	told[0].handled++;
 }
@@ -40,7 +40,7 @@ static int ask(void *userdata)
 	return me->code;
 }
 
-static int count_held(const struct audit_slot *slot, void *userdata)
+static int count_held(_unused_ const struct audit_slot *slot, void *userdata)
 {
 	(*(int *)userdata)++;
 	return 0;
@@ -231,7 +231,7 @@ static void case_limit_raised(struct bench *b)
 	printf("ok 'holds: a raised limit lets a held call go'\n");
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	struct bench b;
 

@@ -98,14 +98,14 @@ static void *launch_on(void *arg)
 	return arg;
 }
 
-static int launch(void *userdata)
+static int launch(_unused_ void *userdata)
 {
 	context_make(0);
 	launch_on(NULL);
 	return 0;
 }
 
-static int launch_in_threads(void *userdata)
+static int launch_in_threads(_unused_ void *userdata)
 {
 	pthread_t threads[THREADS];
 
@@ -119,7 +119,7 @@ static int launch_in_threads(void *userdata)
 }
 
 /* The parent has no context of its own before, as CUDA wants it. */
-static int launch_in_child(void *userdata)
+static int launch_in_child(_unused_ void *userdata)
 {
 	pid_t child = fork();
 	int status;
@@ -130,7 +130,7 @@ static int launch_in_child(void *userdata)
 }
 
 /* And here the parent has one, and launches on as well. */
-static int launch_beside_child(void *userdata)
+static int launch_beside_child(_unused_ void *userdata)
 {
 	pid_t child;
 	int status;
@@ -143,7 +143,7 @@ static int launch_beside_child(void *userdata)
 	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 13;
 }
 
-static int launch_as_user(void *userdata)
+static int launch_as_user(_unused_ void *userdata)
 {
 	if (setuid(USER))
 		return 14;
@@ -210,7 +210,7 @@ static void test_nested(void)
 	limit(tenant, 0, SHARE * 1000);
 }
 
-static int launch_freely(void *userdata)
+static int launch_freely(_unused_ void *userdata)
 {
 	unsigned long context;
 
@@ -225,7 +225,7 @@ static int launch_freely(void *userdata)
 	return 0;
 }
 
-static int look(void *userdata)
+static int look(_unused_ void *userdata)
 {
 	context_make(0);
 	while (!shared->stop) {
@@ -258,7 +258,7 @@ static void test_neighbour(void)
 	printf("a neighbour without a share: %d launches, no probe\n", FREE_RUN);
 }
 
-static int launch_on_second_device(void *userdata)
+static int launch_on_second_device(_unused_ void *userdata)
 {
 	context_make(1);
 	for (int i = 0; i < 1000; i++)
@@ -306,7 +306,7 @@ static void test_restart(void)
 	check_bound("restarts meanwhile", 1);
 }
 
-static int launch_when_told(void *userdata)
+static int launch_when_told(_unused_ void *userdata)
 {
 	while (!shared->go)
 		sleep_ms(1);
@@ -331,7 +331,7 @@ static void test_absence(void)
 	CHECK(b.n_events[AUDIT_EVENT_UNPACED] == 0);
 }
 
-static int context_when_told(void *userdata)
+static int context_when_told(_unused_ void *userdata)
 {
 	while (!shared->go)
 		sleep_ms(1);

@@ -59,7 +59,7 @@ static uint32_t tenant_with_low(struct bench *b, const char *name, uint64_t low,
 	return tenant;
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	uint32_t borrower, owner;
 	struct told *told;

@@ -24,7 +24,7 @@ static void *allocate_and_free(void *arg)
 	return arg;
 }
 
-static int tenant(void *userdata)
+static int tenant(_unused_ void *userdata)
 {
 	pthread_t threads[THREADS];
 	unsigned long address;
@@ -60,7 +60,7 @@ static void move(struct bench *b, uint32_t to, pid_t pid, int i)
 		bench_pump(b, 0);
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	uint32_t tenants[2];
 	struct bench b;

@@ -133,28 +133,36 @@ static const struct {
 	uint64_t max[2];
 	int code;
 } cases[] = {
-	{ "in the driver's order", in_order, { 0, 1 }, NONE, { LIMIT, LIMIT } },
+	{ "in the driver's order", in_order, { 0, 1 }, NONE, { LIMIT, LIMIT }, 0 },
 	{ "in the other order, reserved on both meanwhile",
 	  on_the_other,
 	  { 1, 0 },
 	  NONE,
-	  { LIMIT, LIMIT } },
-	{ "two numbers at once", two_at_once, { 1, 0 }, NONE, { LIMIT, LIMIT } },
-	{ "a context that the driver refuses", driver_refuses, { 1, 0 }, NONE, { LIMIT, LIMIT } },
+	  { LIMIT, LIMIT },
+	  0 },
+	{ "two numbers at once", two_at_once, { 1, 0 }, NONE, { LIMIT, LIMIT }, 0 },
+	{ "a context that the driver refuses",
+	  driver_refuses,
+	  { 1, 0 },
+	  NONE,
+	  { LIMIT, LIMIT },
+	  0 },
 	{ "it may use one device, and says that it does",
 	  on_the_one_it_may,
 	  { 1, 0 },
 	  1,
-	  { 0, LIMIT } },
-	{ "it may use one device, and says another", refused, { 1, 0 }, 0, { 0, LIMIT } },
-	{ "it may use one device, and says nothing", refused, { 1, 0 }, NONE, { 0, LIMIT } },
+	  { 0, LIMIT },
+	  0 },
+	{ "it may use one device, and says another", refused, { 1, 0 }, 0, { 0, LIMIT }, 0 },
+	{ "it may use one device, and says nothing", refused, { 1, 0 }, NONE, { 0, LIMIT }, 0 },
 	{ "what it says is not true", on_the_one_it_may, { 0, 1 }, 1, { 0, LIMIT }, 128 + SIGKILL },
 	{ "a second context does not fit",
 	  second_does_not_fit,
 	  { 1, 0 },
 	  NONE,
-	  { 80 * MIB, 80 * MIB } },
-	{ "the devices do not tell", nobody_tells, { NONE, NONE }, NONE, { LIMIT, LIMIT } },
+	  { 80 * MIB, 80 * MIB },
+	  0 },
+	{ "the devices do not tell", nobody_tells, { NONE, NONE }, NONE, { LIMIT, LIMIT }, 0 },
 };
 
 static int run_case(void *userdata)
@@ -175,7 +183,7 @@ static void set_up(size_t i)
 	}
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	bench_open(&b, ENGINE_RUNG_AUTO, 4096 * MIB);
 	fake_open(&b, argv[1]);

@@ -55,7 +55,7 @@ static struct counts *counts;
 static volatile int deniers_left;
 static void *allocate, *release;
 
-static void on_alarm(int signal)
+static void on_alarm(_unused_ int signal)
 {
 	__atomic_add_fetch(&counts->alarms, 1, __ATOMIC_RELAXED);
 }
@@ -113,7 +113,7 @@ static void storm_begin(timer_t *ret)
 	assert(timer_settime(*ret, 0, &often, NULL) == 0);
 }
 
-static int tenant(void *userdata)
+static int tenant(_unused_ void *userdata)
 {
 	int n_threads = load->deniers + load->allocators;
 	pthread_t threads[THREADS_MAX];

@@ -34,7 +34,7 @@ static void *ask_too_much(void *arg)
 	return arg;
 }
 
-static int tenant(void *userdata)
+static int tenant(_unused_ void *userdata)
 {
 	pthread_t threads[HELD + ANSWERED];
 	unsigned long address;
@@ -84,7 +84,7 @@ static void round_of(const char *library)
 	}
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	progress = shared_memory(sizeof(*progress));
 	for (int i = 0; i < ROUNDS; i++)

@@ -32,7 +32,7 @@ struct shared {
 
 static struct shared *shared;
 
-static int count_held(const struct audit_slot *slot, void *userdata)
+static int count_held(_unused_ const struct audit_slot *slot, void *userdata)
 {
 	(*(int *)userdata)++;
 	return 0;
@@ -46,7 +46,8 @@ static uint64_t current_bytes(struct engine *engine, uint32_t tenant)
 	return ledger.current;
 }
 
-static void on_event(const struct audit_event *event, const char *text, void *userdata)
+static void on_event(const struct audit_event *event, _unused_ const char *text,
+		     _unused_ void *userdata)
 {
 	if (event->kind == AUDIT_EVENT_FAILED_KILL || event->kind == AUDIT_EVENT_RAN)
 		fprintf(stderr, "event %u for thread %u of %u\n", event->kind, event->tid,
@@ -114,7 +115,7 @@ static void *ask(void *arg)
 }
 
 /* Sixteen threads wait for memory. */
-static int tenant_held(void *userdata)
+static int tenant_held(_unused_ void *userdata)
 {
 	pthread_t threads[HELD];
 	unsigned long address;
@@ -129,7 +130,7 @@ static int tenant_held(void *userdata)
 }
 
 /* Allocates and frees all the time, within the limit. */
-static int tenant_load(void *userdata)
+static int tenant_load(_unused_ void *userdata)
 {
 	while (!shared->stop) {
 		unsigned long address = 0;

@@ -2,7 +2,7 @@
 /* The thinnest whole path: allocate, be refused, free, end. */
 #include "harness.h"
 
-static int tenant(void *userdata)
+static int tenant(_unused_ void *userdata)
 {
 	unsigned long first = 0, second = 0xabcd;
 
@@ -19,7 +19,7 @@ static int tenant(void *userdata)
 	return 0;
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	enum engine_rung rung =
 		strcmp(argv[2], "registers") ? ENGINE_RUNG_SUPERVISED : ENGINE_RUNG_REGISTERS;

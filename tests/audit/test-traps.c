@@ -395,7 +395,7 @@ static void sizes(void)
 	struct {
 		unsigned long width, height, depth;
 		unsigned format, channels, flags;
-	} deep = { 64, 64, 64, 0x10, 1 };
+	} deep = { 64, 64, 64, 0x10, 1, 0 };
 	unsigned old[4] = { 100, 50, /* format */ 0x08, /* channels */ 2 };
 	unsigned long address, pitch;
 
@@ -492,7 +492,7 @@ static void devices_set(unsigned n)
 	}
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	int failed = 0;
 

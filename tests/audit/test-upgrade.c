@@ -34,7 +34,7 @@ static void *allocate(void *arg)
 	return arg;
 }
 
-static int tenant(void *userdata)
+static int tenant(_unused_ void *userdata)
 {
 	pthread_t threads[THREADS];
 
@@ -48,7 +48,7 @@ static int tenant(void *userdata)
 	return 0;
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	unsigned long expected;
 	struct bench b;

@@ -42,12 +42,12 @@ static int use_copy(void *userdata)
 											       : 5;
 }
 
-static int is_copy(const struct engine_library *library, void *userdata)
+static int is_copy(const struct engine_library *library, _unused_ void *userdata)
 {
 	return strcmp(library->path, copy_path) == 0 ? (int)library->n_calls : 0;
 }
 
-static int count(const struct engine_library *library, void *userdata)
+static int count(_unused_ const struct engine_library *library, void *userdata)
 {
 	(*(int *)userdata)++;
 	return 0;
@@ -66,7 +66,7 @@ static void case_copy(struct bench *b, const char *what)
 	printf("ok 'watch: %s'\n", what);
 }
 
-int main(int argc, char **argv)
+int main(_unused_ int argc, char **argv)
 {
 	char path[] = "/tmp/audit-watch-XXXXXX";
 	struct bench b;

@@ -19,7 +19,7 @@
 
 static const char *root;
 
-static int on_hello(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_hello(sd_bus_message *m, _unused_ void *userdata, _unused_ sd_bus_error *error)
 {
 	return sd_bus_reply_method_return(m, "s", ":1.1");
 }
@@ -94,7 +94,7 @@ static int read_properties(sd_bus_message *m, const char **ret_slice, uint32_t *
 	return r;
 }
 
-static int on_start_unit(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_start_unit(sd_bus_message *m, _unused_ void *userdata, _unused_ sd_bus_error *error)
 {
 	const char *unit, *mode, *slice = "system.slice";
 	uint32_t pid = 0;

@@ -205,7 +205,7 @@ CUresult code_place(const struct code *code, const struct exec_place *place, str
 	return code_error(r);
 }
 
-static int nowhere_alloc(void *arg, uint64_t size, uint64_t align, uint64_t *ret_addr)
+static int nowhere_alloc(_unused_ void *arg, uint64_t size, uint64_t align, uint64_t *ret_addr)
 {
 	void *at;
 
@@ -215,7 +215,7 @@ static int nowhere_alloc(void *arg, uint64_t size, uint64_t align, uint64_t *ret
 	return 0;
 }
 
-static void nowhere_free(void *arg, uint64_t addr)
+static void nowhere_free(_unused_ void *arg, uint64_t addr)
 {
 	free((void *)addr);
 }

@@ -222,8 +222,8 @@ static bool library_options_are_valid(const CUlibraryOption *options, unsigned i
 }
 
 CALL(cuLibraryLoadData, CUlibrary *ret, const void *image, CUjit_option *jit_options,
-     void **jit_values, unsigned int n_jit_options, CUlibraryOption *options, void **values,
-     unsigned int n_options)
+     void **jit_values, unsigned int n_jit_options, CUlibraryOption *options,
+     _unused_ void **values, unsigned int n_options)
 {
 	struct jit jit;
 	CUresult r;
@@ -239,8 +239,8 @@ CALL(cuLibraryLoadData, CUlibrary *ret, const void *image, CUjit_option *jit_opt
 }
 
 CALL(cuLibraryLoadFromFile, CUlibrary *ret, const char *path, CUjit_option *jit_options,
-     void **jit_values, unsigned int n_jit_options, CUlibraryOption *options, void **values,
-     unsigned int n_options)
+     void **jit_values, unsigned int n_jit_options, CUlibraryOption *options,
+     _unused_ void **values, unsigned int n_options)
 {
 	struct fatbin_reach reach;
 	struct fatbin_span file;

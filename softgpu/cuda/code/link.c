@@ -121,7 +121,8 @@ CALL(cuLinkCreate, unsigned int n_options, CUjit_option *options, void **values,
 }
 
 CALL(cuLinkAddData_v2, CUlinkState handle, CUjitInputType type, void *data, size_t size,
-     const char *name, unsigned int n_options, CUjit_option *options, void **values)
+     _unused_ const char *name, _unused_ unsigned int n_options, _unused_ CUjit_option *options,
+     _unused_ void **values)
 {
 	struct fatbin_span span = { data, size };
 	struct link *link;
@@ -146,7 +147,7 @@ CALL(cuLinkAddData, CUlinkState handle, CUjitInputType type, void *data, size_t 
 }
 
 CALL(cuLinkAddFile_v2, CUlinkState handle, CUjitInputType type, const char *path,
-     unsigned int n_options, CUjit_option *options, void **values)
+     _unused_ unsigned int n_options, _unused_ CUjit_option *options, _unused_ void **values)
 {
 	struct fatbin_span file;
 	struct link *link;
@@ -176,7 +177,7 @@ CALL(cuLinkAddFile, CUlinkState handle, CUjitInputType type, const char *path,
 /* Links all pieces for nothing but the log. */
 static CUresult link_check(struct link *link)
 {
-	struct fatbin_image all = { link->ptx, link->n_ptx };
+	struct fatbin_image all = { .ptx = link->ptx, .n_ptx = link->n_ptx };
 	struct exec_image *image;
 	struct code *code;
 	CUresult r = code_new(&all, &link->jit, &code);

@@ -8,7 +8,7 @@
 #include "softgpu/cuda/code/module.h"
 
 /* Variables of an image lie in the memory of its context's device and cost what they cost. */
-static int place_alloc(void *arg, uint64_t size, uint64_t align, uint64_t *ret_addr)
+static int place_alloc(void *arg, uint64_t size, _unused_ uint64_t align, uint64_t *ret_addr)
 {
 	CUdeviceptr addr;
 
@@ -19,7 +19,7 @@ static int place_alloc(void *arg, uint64_t size, uint64_t align, uint64_t *ret_a
 	return 0;
 }
 
-static void place_free(void *arg, uint64_t addr)
+static void place_free(_unused_ void *arg, uint64_t addr)
 {
 	memory_internal_free(addr);
 }

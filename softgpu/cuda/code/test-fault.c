@@ -171,7 +171,7 @@ static int child(void)
 	return run(module, "fine", at) != CUDA_SUCCESS;
 }
 
-int main(int argc, char **argv)
+int main(int argc, _unused_ char **argv)
 {
 	CUcontext ctx;
 

@@ -279,7 +279,7 @@ static bool capture_forbids(const struct capture *capture)
 	       thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
-CUresult stream_capture_check(struct context *ctx)
+CUresult stream_capture_check(_unused_ struct context *ctx)
 {
 	CUresult r = CUDA_SUCCESS;
 

@@ -299,14 +299,14 @@ CUresult graph_memory_free_async(CUdeviceptr dptr, struct stream *stream)
 }
 
 /* The launch before has freed it meanwhile, perhaps. It is mapped since this one was launched. */
-static CUresult alloc_run(struct context *ctx, void *params)
+static CUresult alloc_run(_unused_ struct context *ctx, void *params)
 {
 	const struct graph_memory_work *work = params;
 
 	return graph_memory_take(work->dptr);
 }
 
-static CUresult free_run(struct context *ctx, void *params)
+static CUresult free_run(_unused_ struct context *ctx, void *params)
 {
 	const struct graph_memory_work *work = params;
 

@@ -150,15 +150,15 @@ static CUresult memcpy_take(CUgraphNodeParams *to, CUgraphNodeParams *from)
 	return copy_check(&from->memcpy.copyParams);
 }
 
-static CUresult memcpy_to_work(const struct graph_node *node, const CUgraphNodeParams *params,
-			       void *work)
+static CUresult memcpy_to_work(_unused_ const struct graph_node *node,
+			       const CUgraphNodeParams *params, void *work)
 {
 	*(CUDA_MEMCPY3D *)work = params->memcpy.copyParams;
 	return CUDA_SUCCESS;
 }
 
 static void memcpy_from_work(const void *work, CUgraphNodeParams *params,
-			     struct node_scratch *scratch)
+			     _unused_ struct node_scratch *scratch)
 {
 	params->memcpy.copyParams = *(const CUDA_MEMCPY3D *)work;
 }
@@ -167,15 +167,15 @@ static void memcpy_from_work(const void *work, CUgraphNodeParams *params,
 _Static_assert(offsetof(CUDA_MEMSET_NODE_PARAMS_v2, ctx) == sizeof(CUDA_MEMSET_NODE_PARAMS),
 	       "memset");
 
-static CUresult memset_to_work(const struct graph_node *node, const CUgraphNodeParams *params,
-			       void *work)
+static CUresult memset_to_work(_unused_ const struct graph_node *node,
+			       const CUgraphNodeParams *params, void *work)
 {
 	memcpy(work, &params->memset, sizeof(CUDA_MEMSET_NODE_PARAMS));
 	return CUDA_SUCCESS;
 }
 
 static void memset_from_work(const void *work, CUgraphNodeParams *params,
-			     struct node_scratch *scratch)
+			     _unused_ struct node_scratch *scratch)
 {
 	memcpy(&params->memset, work, sizeof(CUDA_MEMSET_NODE_PARAMS));
 }
@@ -195,15 +195,15 @@ static CUresult host_take(CUgraphNodeParams *to, CUgraphNodeParams *from)
 	return from->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult host_to_work(const struct graph_node *node, const CUgraphNodeParams *params,
-			     void *work)
+static CUresult host_to_work(_unused_ const struct graph_node *node,
+			     const CUgraphNodeParams *params, void *work)
 {
 	*(CUDA_HOST_NODE_PARAMS *)work = params->host;
 	return CUDA_SUCCESS;
 }
 
 static void host_from_work(const void *work, CUgraphNodeParams *params,
-			   struct node_scratch *scratch)
+			   _unused_ struct node_scratch *scratch)
 {
 	params->host = *(const CUDA_HOST_NODE_PARAMS *)work;
 }
@@ -271,15 +271,15 @@ static void batch_release(CUgraphNodeParams *params)
 	work_batch_mem_op.release(&params->memOp);
 }
 
-static CUresult batch_to_work(const struct graph_node *node, const CUgraphNodeParams *params,
-			      void *work)
+static CUresult batch_to_work(_unused_ const struct graph_node *node,
+			      const CUgraphNodeParams *params, void *work)
 {
 	*(CUDA_BATCH_MEM_OP_NODE_PARAMS *)work = params->memOp;
 	return work_batch_mem_op.copy(work, &params->memOp);
 }
 
 static void batch_from_work(const void *work, CUgraphNodeParams *params,
-			    struct node_scratch *scratch)
+			    _unused_ struct node_scratch *scratch)
 {
 	params->memOp = *(const CUDA_BATCH_MEM_OP_NODE_PARAMS *)work;
 }
@@ -295,7 +295,7 @@ static CUresult alloc_take(CUgraphNodeParams *to, CUgraphNodeParams *from)
 }
 
 /* Two graphs cannot own one address. */
-static CUresult memory_copy(CUgraphNodeParams *to, const CUgraphNodeParams *from)
+static CUresult memory_copy(_unused_ CUgraphNodeParams *to, _unused_ const CUgraphNodeParams *from)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -305,8 +305,8 @@ static void alloc_release(CUgraphNodeParams *params)
 	graph_memory_drop(params->alloc.dptr);
 }
 
-static CUresult alloc_to_work(const struct graph_node *node, const CUgraphNodeParams *params,
-			      void *work)
+static CUresult alloc_to_work(_unused_ const struct graph_node *node,
+			      const CUgraphNodeParams *params, void *work)
 {
 	((struct graph_memory_work *)work)->dptr = params->alloc.dptr;
 	return CUDA_SUCCESS;
@@ -318,8 +318,8 @@ static CUresult free_take(CUgraphNodeParams *to, CUgraphNodeParams *from)
 	return graph_memory_exists(from->free.dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult free_to_work(const struct graph_node *node, const CUgraphNodeParams *params,
-			     void *work)
+static CUresult free_to_work(_unused_ const struct graph_node *node,
+			     const CUgraphNodeParams *params, void *work)
 {
 	((struct graph_memory_work *)work)->dptr = params->free.dptr;
 	return CUDA_SUCCESS;

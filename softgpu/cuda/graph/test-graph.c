@@ -363,7 +363,7 @@ static void capture_ends(CUresult want, const char *what)
 		NEED(cuGraphDestroy(graph));
 }
 
-static void *end_elsewhere(void *arg)
+static void *end_elsewhere(_unused_ void *arg)
 {
 	static CUresult r;
 	CUgraph graph;

@@ -397,7 +397,7 @@ CALL(cuArrayGetMemoryRequirements, CUDA_ARRAY_MEMORY_REQUIREMENTS *ret, CUarray 
 }
 
 /* Planes belong to formats of video, none of which is supported. */
-CALL(cuArrayGetPlane, CUarray *ret, CUarray handle, unsigned plane)
+CALL(cuArrayGetPlane, _unused_ CUarray *ret, CUarray handle, _unused_ unsigned plane)
 {
 	struct array array;
 	CUresult r;

@@ -225,7 +225,7 @@ static bool side_is_open(const struct side *side, bool write)
 	       space_ok(side->addr, side->size, write);
 }
 
-static CUresult copy_run(struct context *ctx, void *params)
+static CUresult copy_run(_unused_ struct context *ctx, void *params)
 {
 	const CUDA_MEMCPY3D *copy = params;
 	struct side from, to;

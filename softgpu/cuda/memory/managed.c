@@ -140,7 +140,7 @@ struct prefetch_work {
 	CUmemLocation to;
 };
 
-static CUresult prefetch_run(struct context *ctx, void *params)
+static CUresult prefetch_run(_unused_ struct context *ctx, void *params)
 {
 	const struct prefetch_work *work = params;
 	unsigned place = location_is_host(&work->to) ? PLACE_HOST : work->to.id + 1;

@@ -96,7 +96,7 @@ static void set_row(uint64_t addr, unsigned value, unsigned element, size_t n)
 	}
 }
 
-static CUresult set_run(struct context *ctx, void *params)
+static CUresult set_run(_unused_ struct context *ctx, void *params)
 {
 	const CUDA_MEMSET_NODE_PARAMS *set = params;
 	uint64_t size;

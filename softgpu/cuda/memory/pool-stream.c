@@ -76,7 +76,7 @@ struct free_work {
 };
 
 /* All happens on release, so that memory is freed even if the stream is given up before. */
-static CUresult free_run(struct context *ctx, void *params)
+static CUresult free_run(_unused_ struct context *ctx, _unused_ void *params)
 {
 	return CUDA_SUCCESS;
 }

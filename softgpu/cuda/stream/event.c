@@ -133,7 +133,7 @@ CUresult event_record_begin(struct event *event, struct event_point **ret)
 	return CUDA_SUCCESS;
 }
 
-static CUresult record_run(struct context *ctx, void *params)
+static CUresult record_run(_unused_ struct context *ctx, void *params)
 {
 	struct event_work *work = params;
 	struct stream_moment *moment = stream_moment();
@@ -155,7 +155,7 @@ static CUresult wait_run(struct context *ctx, void *params)
 	return CUDA_SUCCESS;
 }
 
-static CUresult work_copy(void *to, const void *from)
+static CUresult work_copy(void *to, _unused_ const void *from)
 {
 	struct event_work *work = to;
 

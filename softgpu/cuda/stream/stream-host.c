@@ -7,7 +7,7 @@
 #include "softgpu/cuda/stream/stream-queue.h"
 #include "softgpu/cuda/stream/work.h"
 
-static CUresult host_run(struct context *ctx, void *params)
+static CUresult host_run(_unused_ struct context *ctx, void *params)
 {
 	const CUDA_HOST_NODE_PARAMS *host = params;
 

@@ -165,7 +165,7 @@ static void host_function(void *arg)
 	n_called++;
 }
 
-static void callback(CUstream stream, CUresult status, void *arg)
+static void callback(_unused_ CUstream stream, CUresult status, _unused_ void *arg)
 {
 	seen_status = status;
 	n_called++;
@@ -297,7 +297,7 @@ static void test_ipc(CUstream a)
 }
 
 /* A process that dies, unreaped, with an event recorded that it will never reach. */
-static void test_ipc_death(CUstream a)
+static void test_ipc_death(_unused_ CUstream a)
 {
 	CUipcEventHandle handle;
 	int to_child[2], from_child[2];

@@ -36,7 +36,7 @@
 	{                                                                                          \
 		return do_##name(CALL_ID_##name##suffix, TWIN_STRIP names);                        \
 	}                                                                                          \
-	static CUresult do_##name(enum call_id id, TWIN_STRIP args)
+	static CUresult do_##name(_unused_ enum call_id id, TWIN_STRIP args)
 #define TWIN_STRIP(...) __VA_ARGS__
 
 /** call_words() - make a call by the table; words are its arguments as they are in registers */

@@ -60,7 +60,7 @@ static bool wait_for_more(struct session_block *block, uint64_t done)
 	return r == 0;
 }
 
-static void *service_main(void *arg)
+static void *service_main(_unused_ void *arg)
 {
 	struct session_block *block = session_block_get();
 	const struct wire_callback *ring =

@@ -258,7 +258,7 @@ CALL(cuModuleLoad, CUmodule *ret, const char *path)
 
 /* The library's own options are about host code, which is here. */
 CALL(cuLibraryLoadData, CUlibrary *ret, const void *image, CUjit_option *options, void **values,
-     unsigned n, CUlibraryOption *own, void **own_values, unsigned n_own)
+     unsigned n, _unused_ CUlibraryOption *own, _unused_ void **own_values, _unused_ unsigned n_own)
 {
 	return load_image(CALL_ID_cuLibraryLoadData, image, n, options, values, ret);
 }

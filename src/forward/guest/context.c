@@ -7,7 +7,7 @@ static CUresult create(CUcontext *ret, unsigned flags, CUdevice device)
 	return CALL_WORDS(CALL_ID_cuCtxCreate_v2, POINTER(ret), flags, device);
 }
 
-CALL(cuCtxCreate_v3, CUcontext *ret, CUexecAffinityParam *params, int n, unsigned flags,
+CALL(cuCtxCreate_v3, CUcontext *ret, _unused_ CUexecAffinityParam *params, int n, unsigned flags,
      CUdevice device)
 {
 	return n ? CUDA_ERROR_NOT_SUPPORTED : create(ret, flags, device);

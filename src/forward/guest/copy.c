@@ -121,7 +121,7 @@ static CUresult piece_send(struct copy_pipe *pipe, const struct line *line, size
 			   size_t size)
 {
 	uint64_t words[CALL_N_ARGUMENTS_MAX];
-	struct guest_buffer buffer = { NULL };
+	struct guest_buffer buffer = { 0 };
 	unsigned block;
 	CUresult r;
 
@@ -140,7 +140,7 @@ static CUresult piece_send(struct copy_pipe *pipe, const struct line *line, size
 
 static CUresult line_in_pieces(const struct line *line)
 {
-	struct copy_pipe pipe = { NULL };
+	struct copy_pipe pipe = { 0 };
 	size_t offset, size;
 	CUresult r;
 
@@ -174,7 +174,7 @@ static CUresult line_inlined(const struct line *line, const struct guest_buffer 
 /* What a capture records runs later: the host needs the memory itself. */
 static CUresult line_adopted(const struct line *line)
 {
-	struct guest_buffer buffer = { NULL };
+	struct guest_buffer buffer = { 0 };
 	CUresult r = memory_adopt(line->near, line->size);
 
 	if (r == CUDA_SUCCESS && !shared_buffer(POINTER(line->near), line->size, &buffer.where))
@@ -184,7 +184,7 @@ static CUresult line_adopted(const struct line *line)
 
 static CUresult line_copy(const struct line *line)
 {
-	struct guest_buffer buffer = { NULL };
+	struct guest_buffer buffer = { 0 };
 	CUresult r = session_check();
 
 	if (r != CUDA_SUCCESS)
@@ -238,7 +238,8 @@ CALL_TWINS(cuMemcpyHtoA_v2, _ptds, (CUarray to, size_t offset, const void *from,
 CALL_TWINS(cuMemcpyAtoH_v2, _ptds, (void *to, CUarray from, size_t offset, size_t size),
 	   (to, from, offset, size))
 {
-	return line_copy(&(struct line){ id, true, to, offset, POINTER(from), size });
+	return line_copy(&(struct line){ id, .out = true, .near = to, .far = offset,
+					 .array = POINTER(from), .size = size });
 }
 
 /* Copies of which the addresses tell where they go. */

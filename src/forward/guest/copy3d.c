@@ -191,8 +191,8 @@ static CUresult window_in(enum call_id id, const struct plan *plan, struct copy_
 	return r;
 }
 
-static CUresult window_out(enum call_id id, const struct plan *plan, struct copy_pipe *pipe,
-			   const struct window *w)
+static CUresult window_out(enum call_id id, const struct plan *plan,
+			   _unused_ struct copy_pipe *pipe, const struct window *w)
 {
 	unsigned block = heap_take();
 	struct wire_copy copy = window_copy(plan, w, block);
@@ -208,7 +208,7 @@ static CUresult copy_windows(enum call_id id, const struct plan *plan)
 {
 	const struct wire_copy *copy = &plan->wire;
 	uint64_t most_rows = MAX((uint64_t)HEAP_BLOCK / copy->width, (uint64_t)1);
-	struct copy_pipe pipe = { NULL };
+	struct copy_pipe pipe = { 0 };
 	struct window w = { 0 };
 	CUresult r = lane_get(&pipe.lane);
 

@@ -131,7 +131,7 @@ CALL(cuGraphAddKernelNode_v2, CUgraphNode *ret, CUgraph graph, const CUgraphNode
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
-	CUDA_KERNEL_NODE_PARAMS more = { NULL };
+	CUDA_KERNEL_NODE_PARAMS more = { 0 };
 
 	memcpy(&more, params, sizeof(*params));
 	return more;
@@ -313,7 +313,7 @@ CALL_TWINS(cuGraphInstantiateWithParams, _ptsz,
 /* What was wrong comes with the error. */
 CALL(cuGraphExecUpdate_v2, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *ret)
 {
-	CUgraphExecUpdateResultInfo info = { CU_GRAPH_EXEC_UPDATE_ERROR };
+	CUgraphExecUpdateResultInfo info = { .result = CU_GRAPH_EXEC_UPDATE_ERROR };
 	const uint8_t *data = NULL;
 	struct writer w;
 	size_t size = 0;

@@ -20,32 +20,35 @@ static CUresult check(CUdeviceptr ptr, size_t size)
 }
 
 CALL_TWINS(cuStreamAttachMemAsync, _ptsz,
-	   (CUstream stream, CUdeviceptr ptr, size_t size, unsigned flags),
+	   (_unused_ CUstream stream, CUdeviceptr ptr, size_t size, _unused_ unsigned flags),
 	   (stream, ptr, size, flags))
 {
 	return check(ptr, size);
 }
 
 CALL_TWINS(cuMemPrefetchAsync, _ptsz,
-	   (CUdeviceptr ptr, size_t size, CUdevice device, CUstream stream),
+	   (CUdeviceptr ptr, size_t size, _unused_ CUdevice device, _unused_ CUstream stream),
 	   (ptr, size, device, stream))
 {
 	return check(ptr, size);
 }
 
 CALL_TWINS(cuMemPrefetchAsync_v2, _ptsz,
-	   (CUdeviceptr ptr, size_t size, CUmemLocation location, unsigned flags, CUstream stream),
+	   (CUdeviceptr ptr, size_t size, _unused_ CUmemLocation location, unsigned flags,
+	    _unused_ CUstream stream),
 	   (ptr, size, location, flags, stream))
 {
 	return flags ? CUDA_ERROR_INVALID_VALUE : check(ptr, size);
 }
 
-CALL(cuMemAdvise, CUdeviceptr ptr, size_t size, CUmem_advise advice, CUdevice device)
+CALL(cuMemAdvise, CUdeviceptr ptr, size_t size, _unused_ CUmem_advise advice,
+     _unused_ CUdevice device)
 {
 	return check(ptr, size);
 }
 
-CALL(cuMemAdvise_v2, CUdeviceptr ptr, size_t size, CUmem_advise advice, CUmemLocation location)
+CALL(cuMemAdvise_v2, CUdeviceptr ptr, size_t size, _unused_ CUmem_advise advice,
+     _unused_ CUmemLocation location)
 {
 	return check(ptr, size);
 }

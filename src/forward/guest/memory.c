@@ -339,7 +339,7 @@ CALL(cuMemHostGetDevicePointer_v2, CUdeviceptr *ret, void *p, unsigned flags)
 	return CUDA_SUCCESS;
 }
 
-CALL(cuMemHostGetDevicePointer, CUdeviceptr_v1 *ret, void *p, unsigned flags)
+CALL(cuMemHostGetDevicePointer, CUdeviceptr_v1 *ret, void *p, _unused_ unsigned flags)
 {
 	/* What devices reach never lies in the first 4 GiB. */
 	return ret && p ? CUDA_ERROR_INVALID_VALUE : session_check();

@@ -73,7 +73,7 @@ void callback_run(void *arg)
 		free(callback);
 }
 
-static void stream_callback_run(CUstream stream, CUresult status, void *arg)
+static void stream_callback_run(_unused_ CUstream stream, CUresult status, void *arg)
 {
 	struct callback *callback = arg;
 

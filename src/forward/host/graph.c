@@ -224,7 +224,7 @@ CUresult graph_update(struct command *command)
 	struct reader reader = command_reader(command);
 	uint64_t exec = reader_handle(&reader, HANDLE_GRAPH_EXEC);
 	uint64_t graph = reader_handle(&reader, HANDLE_GRAPH);
-	CUgraphExecUpdateResultInfo info = { CU_GRAPH_EXEC_UPDATE_ERROR }, *answer;
+	CUgraphExecUpdateResultInfo info = { .result = CU_GRAPH_EXEC_UPDATE_ERROR }, *answer;
 	CUresult r;
 
 	if (reader.failed)

@@ -83,7 +83,7 @@ int grant_remove(uint32_t id)
 		return -ENOENT;
 	pthread_rwlock_wrlock(&grants_lock);
 	grant = grants[id];
-	grants[id] = (struct grant){ NULL };
+	grants[id] = (struct grant){ 0 };
 	pthread_rwlock_unlock(&grants_lock);
 	if (!grant.at)
 		return -ENOENT;
