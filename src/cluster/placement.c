@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-uint64_t placement_usable_mib(uint64_t memory_mib)
+uint64_t placement_bookable_mib(uint64_t memory_mib)
 {
 	uint64_t share = memory_mib / PLACEMENT_WHOLE_PERMILLE * PLACEMENT_RESERVE_PERMILLE +
 			 memory_mib % PLACEMENT_WHOLE_PERMILLE * PLACEMENT_RESERVE_PERMILLE /
@@ -21,7 +21,7 @@ static uint64_t left(uint64_t all, uint64_t booked)
 
 static uint64_t left_mib(const struct placement_device *device)
 {
-	return left(placement_usable_mib(device->memory_mib), device->booked_mib);
+	return left(device->bookable_mib, device->booked_mib);
 }
 
 static uint64_t left_permille(const struct placement_device *device)
@@ -36,7 +36,7 @@ enum placement_verdict placement_check(const struct placement_device *device,
 		return PLACEMENT_UNUSABLE;
 	if (device->node == request->avoid_node)
 		return PLACEMENT_AVOIDED;
-	if (request->memory_mib > placement_usable_mib(device->memory_mib) ||
+	if (request->memory_mib > device->bookable_mib ||
 	    request->compute_permille > PLACEMENT_WHOLE_PERMILLE)
 		return PLACEMENT_TOO_LARGE;
 	if (request->memory_mib > left_mib(device))
@@ -55,7 +55,7 @@ static uint64_t emptiness(const struct placement_device *device,
 			  const struct placement_request *request)
 {
 	uint64_t mib = (left_mib(device) - request->memory_mib) * PLACEMENT_WHOLE_PERMILLE /
-		       placement_usable_mib(device->memory_mib);
+		       device->bookable_mib;
 	uint64_t permille = left_permille(device) - request->compute_permille;
 
 	return mib * mib + permille * permille;
@@ -127,7 +127,7 @@ int placement_explain(const struct placement_device *device,
 		return snprintf(text, size,
 				"too small: %" PRIu64 " MiB can be booked of it, %" PRIu64
 				" MiB and %u.%u %% are asked for",
-				placement_usable_mib(device->memory_mib), request->memory_mib,
+				device->bookable_mib, request->memory_mib,
 				request->compute_permille / 10, request->compute_permille % 10);
 	case PLACEMENT_NO_MEMORY:
 		return snprintf(text, size, "%" PRIu64 " MiB are free, %" PRIu64 " are asked for",

@@ -33,11 +33,12 @@ enum placement_order {
  * struct placement_device - a device and what is booked of it
  * @node:	number of its node
  * @usable:	its node reports and nobody has taken it out of use
+ * @bookable_mib:	what can be booked of it in all, see placement_bookable_mib()
  */
 struct placement_device {
 	uint32_t node;
 	bool usable;
-	uint64_t memory_mib;
+	uint64_t bookable_mib;
 	uint64_t booked_mib;
 	uint64_t booked_permille;
 };
@@ -65,8 +66,8 @@ enum placement_verdict {
 	PLACEMENT_NO_COMPUTE,
 };
 
-/** placement_usable_mib() - what can be booked of a device in all */
-uint64_t placement_usable_mib(uint64_t memory_mib);
+/** placement_bookable_mib() - what can be booked of a device with so much memory */
+uint64_t placement_bookable_mib(uint64_t memory_mib);
 
 /** placement_check() - does the device have room for the request, and if not, why */
 enum placement_verdict placement_check(const struct placement_device *device,

@@ -7,8 +7,8 @@
 
 #define DEVICE(on, booked_memory, booked_compute)                                                  \
 	{                                                                                          \
-		.node = (on), .usable = true, .memory_mib = 40960, .booked_mib = (booked_memory),  \
-		.booked_permille = (booked_compute)                                                \
+		.node = (on), .usable = true, .bookable_mib = 39732,                               \
+		.booked_mib = (booked_memory), .booked_permille = (booked_compute)                 \
 	}
 
 /* 40 GiB each, of which 39,732 MiB can be booked. */
@@ -90,11 +90,11 @@ static void test_edges(void)
 	struct placement_device device = DEVICE(0, UINT64_MAX - 1, 0);
 	struct placement_request r = request(0, 0, PLACEMENT_SPREAD);
 
-	check(placement_usable_mib(512) == 0 && placement_usable_mib(0) == 0,
+	check(placement_bookable_mib(512) == 0 && placement_bookable_mib(0) == 0,
 	      "nothing but reserve");
-	check(placement_usable_mib(40960) == 39732 && placement_usable_mib(1000) == 488,
+	check(placement_bookable_mib(40960) == 39732 && placement_bookable_mib(1000) == 488,
 	      "3 %%, at least 512 MiB");
-	check(placement_usable_mib(UINT64_MAX) > UINT64_MAX / 100 * 96, "no overflow");
+	check(placement_bookable_mib(UINT64_MAX) > UINT64_MAX / 100 * 96, "no overflow");
 	check(placement_check(&device, &r) == PLACEMENT_FITS, "booked over: nothing still fits");
 	r.memory_mib = 1;
 	check(placement_check(&device, &r) == PLACEMENT_NO_MEMORY, "and one MiB does not");

@@ -131,7 +131,8 @@ static void test_priority(void)
 int main(void)
 {
 	for (size_t i = 0; i < 2; i++)
-		devices[i] = (struct placement_device){ i, true, 40960, 0, 0 };
+		devices[i] =
+			(struct placement_device){ i, true, placement_bookable_mib(40960), 0, 0 };
 	test_life();
 	test_two_of_one();
 	test_places();
