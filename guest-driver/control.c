@@ -93,6 +93,7 @@ static int request_enqueue(struct ctn_device *device, struct ctn_request *reques
 	if (ctn_device_ready(device))
 		r = virtqueue_add_sgs(queue, sgs, 1, 1, request, GFP_ATOMIC);
 	if (r == 0) {
+		request->sent = true;
 		kref_get(&request->ref);
 		list_add_tail(&request->entry, &device->requests);
 		/* Under the lock, as the queue goes when the state has changed. */

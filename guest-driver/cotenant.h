@@ -138,6 +138,7 @@ int ctn_notify_find(struct ctn_device *device, unsigned int queue, phys_addr_t *
  * struct ctn_request - a message to the host and its answer
  * @pieces:	not the request's own; NULL where message.n_pieces is 0
  * @list:	the copy of them that the host reads
+ * @sent:	the host knows of it
  * @answered:	@answer is the host's, not that the device was lost
  */
 struct ctn_request {
@@ -147,6 +148,7 @@ struct ctn_request {
 	struct wire_message message;
 	struct wire_message answer;
 	struct wire_piece *list;
+	bool sent;
 	bool answered;
 };
 

@@ -78,9 +78,18 @@ void ctn_events_callback(struct virtqueue *queue)
 		event_tell(device, &event);
 }
 
-void ctn_beat_start(struct ctn_device *device)
+static void beat_queue(struct ctn_device *device)
 {
 	queue_delayed_work(ctn_workqueue, &device->beat_work, msecs_to_jiffies(COTENANT_BEAT_MS));
+}
+
+/* A device that is being removed has its last look behind it. */
+void ctn_beat_start(struct ctn_device *device)
+{
+	down_read(&device->life);
+	if (ctn_device_ready(device))
+		beat_queue(device);
+	up_read(&device->life);
 }
 
 /*
@@ -104,7 +113,7 @@ void ctn_beat_work(struct work_struct *work)
 		return;
 	}
 	if (!xa_empty(&device->sessions))
-		ctn_beat_start(device);
+		beat_queue(device);
 	else
 		device->n_missed = 0;
 }

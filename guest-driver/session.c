@@ -105,8 +105,8 @@ static int session_ask(struct ctn_session *session, struct ctn_request *request,
 
 	request->message.session = session->id;
 	r = ctn_control_ask(session->device, request);
-	*ret_known = r == 0;
-	if (r < 0 && session->state != SESSION_CLOSED)
+	*ret_known = r == 0 || !request->sent;
+	if (!*ret_known)
 		session->state = SESSION_BROKEN;
 	return r < 0 ? r : request->answer.error;
 }

@@ -98,7 +98,7 @@ enum cotenant_queue {
 
 #define COTENANT_N_EVENTS     256
 #define COTENANT_BEAT_MS      250
-#define COTENANT_BEATS_MISSED 7
+#define COTENANT_BEATS_MISSED 6
 
 /* The driver maps the doorbell's page into processes. */
 #define COTENANT_F_USER_DOORBELL (1ULL << 0)

@@ -11,6 +11,8 @@ import re
 import shlex
 import shutil
 import subprocess
+import threading
+import time
 
 INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp /run /usr/bin /sbin
@@ -55,14 +57,15 @@ def put(root, path):
 
 
 def put_modules(root, modules):
-    """Modules as files without compression; returns the lines that load them, in their order."""
+    """Modules as files without compression; returns the lines that load them, in their order. A module may have
+    parameters behind its path."""
     (root / "modules").mkdir()
     lines = []
-    for module in map(str, modules):
+    for module, _, parameters in (str(module).partition(" ") for module in modules):
         name = pathlib.Path(module).name.removesuffix(".xz")
         data = pathlib.Path(module).read_bytes()
         (root / "modules" / name).write_bytes(lzma.decompress(data) if module.endswith(".xz") else data)
-        lines.append(f"insmod /modules/{name}\n")
+        lines.append(f"insmod /modules/{name} {parameters}\n")
     return "".join(lines)
 
 
@@ -108,7 +111,7 @@ def make_initramfs(folder, commands, environment, seconds, modules=(), files=())
 def machine(kernel, archive, append="", devices=()):
     """The command line of a virtual machine."""
     return ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
-            "-nographic", "-no-reboot", "-nic", "none", "-kernel", kernel, "-initrd", str(archive),
+            "-nographic", "-nic", "none", "-kernel", kernel, "-initrd", str(archive),
             "-append", f"console=ttyS0 quiet panic=-1 mitigations=off {append}", *devices]
 
 
@@ -121,7 +124,7 @@ def boot(folder, kernel, commands, append="", environment=None, seconds=120, tim
          devices=()):
     """Boots and runs the commands; returns ({name: (exit status, output)}, the console's text)."""
     archive = make_initramfs(folder, commands, environment or {}, seconds, modules, files)
-    command = machine(kernel, archive, append, devices)
+    command = machine(kernel, archive, append, ["-no-reboot", *devices])
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as vm:
         try:
             console = vm.communicate(timeout=timeout)[0]
@@ -129,3 +132,39 @@ def boot(folder, kernel, commands, append="", environment=None, seconds=120, tim
             vm.kill()
             console = vm.communicate()[0]
     return results_of(console)
+
+
+class Guest:
+    """A virtual machine that goes on while the test does: its console is read and written."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT)
+        self.text = ""
+        self.seen = 0
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        while data := self.process.stdout.read1():
+            self.text += data.decode(errors="replace").replace("\r", "")
+
+    def wait_for(self, pattern, seconds=120):
+        """What the console says next that matches; what was waited for before does not count."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = re.compile(pattern).search(self.text, self.seen)
+            if found:
+                self.seen = found.end()
+                return found
+            time.sleep(0.02)
+        raise AssertionError(f"no {pattern!r} in:\n{self.text[-3000:]}")
+
+    def send(self, line):
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()

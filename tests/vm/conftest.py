@@ -1,12 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 import functools
+import importlib.util
 import pathlib
 import shutil
 import subprocess
 
 import pytest
 
+from boot import unpacked
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def module_of(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# The programs, and what they need, are those of the folder beside; so are their fixtures.
+programs = module_of("programs_conftest", ROOT / "tests/programs/conftest.py")
+gpu, program, ptx = programs.gpu, programs.program, programs.ptx
 
 
 def brought(script, which):
@@ -27,8 +43,9 @@ class Driver:
     """The guest's driver, built for a kernel of the distribution."""
 
     def __init__(self, which):
-        self.image = brought("kernel", which)
         folder = ROOT / "build/vm" / f"driver-{which}"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.kernel = unpacked(brought("kernel", which), folder)
         command = [ROOT / "guest-driver/build-for", brought("headers", which), folder, "W=1"]
         if shutil.which("sparse"):
             command.append("C=1")
@@ -42,7 +59,11 @@ class Driver:
         self.bus = [str(path) for path in bus if path]
         self.fuse = [str(path) for name in ("fuse", "virtiofs") for path in tree.rglob(name + ".ko*")]
         self.module = str(folder / "cotenant.ko")
-        self.modules = self.bus + [self.module]
+        # Debuggers' part is most of it.
+        subprocess.run(["strip", "-g", self.module], check=True)
+
+    def modules(self, parameters=""):
+        return self.bus + [f"{self.module} {parameters}"]
 
 
 @pytest.fixture(scope="session")

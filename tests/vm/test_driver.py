@@ -2,7 +2,7 @@
 """The guest's driver by itself: it is built without a warning and does nothing where there is no device."""
 import pytest
 
-from boot import boot, unpacked
+from boot import boot
 
 
 @pytest.mark.parametrize("which", ["oldest", "newest"])
@@ -17,7 +17,7 @@ def test_driver_without_device(tmp_path, driver, which):
         "unloaded": ["rmmod", "cotenant"],
         "complaints": ["sh", "-c", "dmesg | grep -E 'BUG:|WARNING:|Oops'"],
     }
-    results, console = boot(tmp_path, unpacked(built.image, tmp_path), commands, modules=built.modules)
+    results, console = boot(tmp_path, built.kernel, commands, modules=built.modules())
     assert "@end" in console, console[-3000:]
     assert results["loaded"] == (0, "1\n"), console[-3000:]
     assert results["device"][0] == 1

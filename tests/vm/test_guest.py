@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole way: programs in a virtual machine, its kernel's driver, QEMU, broker, workers, software GPU."""
+import pathlib
+import re
+import socket
+import subprocess
+import time
+
+import pytest
+
+from boot import Guest, boot, machine, make_initramfs
+from conftest import HERE, ROOT, programs
+
+BUILD = ROOT / "build"
+LIBRARY = BUILD / "forward/libcuda.so.1"
+COUNTERS = "/sys/class/misc/cotenant0/counters"
+PROGRAMS = ["kernels", "pipeline", "graph", "ipc", "vmm", "threads", "hosts", "order"]
+LOST_MS = 2000
+
+
+class Broker:
+    """cotenant-vm for one virtual machine."""
+
+    def __init__(self, folder, env):
+        self.socket = folder / "machine"
+        command = [BUILD / "bin/cotenant-vm", "--vm", self.socket, "--worker", BUILD / "bin/cotenant-worker",
+                   "--driver", BUILD / "softgpu/libcuda.so.1"]
+        self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "ready\n"
+
+    def devices(self, share="on"):
+        return ["-machine", "q35,memory-backend=ram", "-object", f"memory-backend-memfd,id=ram,size=1024M,share={share}",
+                "-chardev", f"socket,id=cotenant,path={self.socket}", "-device",
+                "vhost-user-fs-pci,chardev=cotenant,tag=cotenant,num-request-queues=2,queue-size=1024,page-per-vq=on"]
+
+    def workers(self):
+        """Those that are not yet reaped count, too."""
+        listed = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [pid for pid in listed if pathlib.Path(f"/proc/{pid}/comm").read_text() == "cotenant-worker\n"]
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def broker(gpu, tmp_path):
+    made = []
+
+    def make_broker(name="one"):
+        folder = tmp_path / name
+        folder.mkdir()
+        made.append(Broker(folder, gpu))
+        return made[-1]
+    yield make_broker
+    for one in made:
+        one.kill()
+
+
+@pytest.fixture
+def guest():
+    """guest(command): a running virtual machine, killed in the end."""
+    made = []
+
+    def start(command):
+        made.append(Guest(command))
+        return made[-1]
+    yield start
+    for one in made:
+        one.kill()
+
+
+@pytest.fixture
+def hold(program):
+    """The program of this folder that holds memory."""
+    cuda = programs.toolkit()
+    return programs.make("hold", ["gcc", "-O1", "-g", "-Wall", HERE / "hold.c", "-o", "@OUT@", f"-I{cuda}/include",
+                                  f"-L{BUILD}/softgpu", "-lcuda", "-lm"],
+                         [HERE / "hold.c", programs.HERE / "program.h"])
+
+
+def wait_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to be"
+        time.sleep(0.02)
+
+
+def shell(line):
+    return ["sh", "-c", line]
+
+
+def counters_of(text):
+    return {name: int(value) for name, value in re.findall(r"^(\w+):(\d+)$", text, re.M)}
+
+
+# What a boot runs after all else: the kernel has no complaint, and nothing is pinned any more.
+AFTER = {
+    "complaints": shell("dmesg | grep -E 'BUG:|WARNING:|Oops|lockup'"),
+    "counters": shell(f"cd {COUNTERS}; i=0; while [ $(cat pinned_pages) != 0 ] && [ $i -lt 50 ]; do sleep 0.1; "
+                      "i=$((i + 1)); done; grep . *"),
+    "unloaded": ["rmmod", "cotenant"],
+}
+
+
+def check_after(results, console):
+    assert "@end" in console, console[-3000:]
+    assert results["complaints"][0] == 1, results["complaints"]
+    counters = counters_of(results["counters"][1])
+    assert counters["pinned_pages"] == 0 and counters["leaked_pages"] == 0, counters
+    assert results["unloaded"][0] == 0, console[-3000:]
+    return counters
+
+
+@pytest.mark.parametrize("user_doorbell", [1, 0])
+def test_programs_print_the_same(tmp_path, gpu, driver, program, ptx, broker, user_doorbell):
+    built = driver("oldest")
+    kernels = ptx("nvcc")
+    direct = {name: programs.run([program(name), kernels], gpu) for name in PROGRAMS}
+    launches = {f"launches-{n}": shell(f"COTENANT_STATS=1 {program('launches')} {kernels} {n}") for n in (1000, 2000)}
+    commands = {name: [program(name), kernels] for name in PROGRAMS} | launches | AFTER
+    results, console = boot(tmp_path, built.kernel, commands, environment={"LD_LIBRARY_PATH": str(LIBRARY.parent)},
+                            modules=built.modules(f"user_doorbell={user_doorbell}"),
+                            files=[LIBRARY, program("launches")], devices=broker().devices())
+    counters = check_after(results, console)
+    assert {name: results[name] for name in PROGRAMS} == {name: (0, direct[name]) for name in PROGRAMS}
+    # A thousand launches more, and nobody waited for one of them.
+    few, many = ([int(n) for n in re.search(r"(\d+) posted, (\d+) asked", results[name][1]).groups()]
+                 for name in launches)
+    assert (many[0] - few[0], many[1] - few[1]) == (1000, 0)
+    # ipc is two processes.
+    assert counters["sessions"] == len(PROGRAMS) + 3
+    if user_doorbell:
+        assert counters["doorbell_maps"] == counters["sessions"] and counters["doorbell_records"] == 0
+    else:
+        # Each of the launches, to begin with.
+        assert counters["doorbell_maps"] == 0 and counters["doorbell_records"] > 3000
+
+
+def test_processes_that_are_killed_or_mean_ill(tmp_path, driver, program, ptx, broker, hold):
+    """Killed at 20 moments of a life, then ioctls of all kinds; a program is right after each."""
+    built = driver("newest")
+    hostile = programs.make("hostile-ioctl", ["gcc", "-O1", "-g", "-Wall", f"-I{ROOT}/src", HERE / "hostile-ioctl.c",
+                                              "-o", "@OUT@", "-pthread"],
+                            [HERE / "hostile-ioctl.c", ROOT / "src/forward/virtio-abi.h"])
+    well = [program("kernels"), ptx("nvcc")]
+    commands = {
+        "killed": shell(f"for i in $(seq 1 20); do {hold} >/dev/null & usleep $((i * 40000)); kill -9 $!; wait $!; "
+                        "done; exit 0"),
+        "well": well,
+        "hostile": [hostile, "8", "1"],
+        "again": well,
+    } | AFTER
+    results, console = boot(tmp_path, built.kernel, commands, environment={"LD_LIBRARY_PATH": str(LIBRARY.parent)},
+                            modules=built.modules(), files=[LIBRARY, hold], devices=broker().devices())
+    check_after(results, console)
+    assert results["well"] == (0, "six kernels right\n") and results["again"] == results["well"]
+    assert results["hostile"][0] == 0, results["hostile"]
+
+
+def test_memory_that_is_not_shared_is_refused(tmp_path, driver, broker):
+    built = driver("oldest")
+    commands = {"device": ["ls", "/dev/cotenant0"], "reason": ["dmesg"]}
+    results, console = boot(tmp_path, built.kernel, commands, modules=built.modules(),
+                            devices=broker().devices(share="off"))
+    assert "@end" in console, console[-3000:]
+    assert results["device"][0] == 1
+    assert "share=on" in results["reason"][1]
+
+
+def monitor(path, command):
+    """What QEMU's monitor says to a command."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(30)
+        connection.connect(str(path))
+        said = ""
+        for line in (None, command):
+            if line:
+                connection.sendall(line.encode() + b"\n")
+                said = ""
+            while not said.endswith("(qemu) "):
+                said += connection.recv(4096).decode()
+    return said
+
+
+def holder(folder, built, hold):
+    """An initramfs whose guest holds memory and does what the console says: a letter for sysrq."""
+    folder.mkdir()
+    commands = {"hold": shell(f"{hold} & read what; echo $what >/proc/sysrq-trigger; wait")}
+    return make_initramfs(folder, commands, {"LD_LIBRARY_PATH": str(LIBRARY.parent)}, 600,
+                          modules=built.modules(), files=[LIBRARY, hold])
+
+
+def test_a_call_answers_when_the_host_is_gone(tmp_path, driver, broker, guest, hold):
+    built = driver("oldest")
+    archive = holder(tmp_path / "holder", built, hold)
+    one = broker()
+    vm = guest(machine(built.kernel, archive, devices=one.devices()))
+    vm.wait_for(r"ready: \d+ of")
+    one.kill()
+    lost = vm.wait_for(r"lost: (\w+) after (\d+) ms", 30)
+    assert lost[1] == "CUDA_ERROR_DEVICE_UNAVAILABLE"
+    assert int(lost[2]) <= LOST_MS
+
+
+def test_guests_that_end_in_every_way(tmp_path, driver, broker, guest, hold):
+    """5 panics, 5 reboots, 5 times QEMU is killed: nothing of it is left, and the other guest goes on."""
+    built = driver("oldest")
+    archive = holder(tmp_path / "holder", built, hold)
+    one, other = broker("one"), broker("other")
+    console = tmp_path / "monitor"
+    bystander = guest(machine(built.kernel, archive, devices=[
+        *other.devices(), "-monitor", f"unix:{console},server=on,wait=off"]))
+    bystander.wait_for(r"ready: \d+ of")
+    command = machine(built.kernel, archive, devices=one.devices())
+    vm = guest(command)
+    free = set()
+    for what in "cb" * 5:
+        free.add(vm.wait_for(r"ready: (\d+) of")[1])
+        assert len(one.workers()) == 1
+        vm.send(what)
+        wait_until(lambda: not one.workers())
+    for _ in range(5):
+        free.add(vm.wait_for(r"ready: (\d+) of")[1])
+        vm.kill()
+        wait_until(lambda: not one.workers())
+        vm = guest(command)
+    free.add(vm.wait_for(r"ready: (\d+) of")[1])
+    # The device's memory is what it was each time.
+    assert len(free) == 1
+    # Nor does it mind that somebody wants to save it, which cannot be.
+    assert "non-migratable" in monitor(console, f"migrate exec:cat>{tmp_path}/saved")
+    bystander.seen = len(bystander.text)
+    bystander.wait_for(r"round \d+")
+    assert "lost" not in bystander.text and len(other.workers()) == 1
