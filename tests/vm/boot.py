@@ -108,10 +108,10 @@ def make_initramfs(folder, commands, environment, seconds, modules=(), files=())
     return archive
 
 
-def machine(kernel, archive, append="", devices=()):
+def machine(kernel, archive, append="", devices=(), qemu="qemu-system-x86_64"):
     """The command line of a virtual machine."""
-    return ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
-            "-nographic", "-nic", "none", "-kernel", kernel, "-initrd", str(archive),
+    return [qemu, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-nodefaults",
+            "-display", "none", "-serial", "stdio", "-kernel", kernel, "-initrd", str(archive),
             "-append", f"console=ttyS0 quiet panic=-1 mitigations=off {append}", *devices]
 
 
@@ -121,10 +121,10 @@ def results_of(console):
 
 
 def boot(folder, kernel, commands, append="", environment=None, seconds=120, timeout=280, modules=(), files=(),
-         devices=()):
-    """Boots and runs the commands; returns ({name: (exit status, output)}, the console's text)."""
+         **more):
+    """Boots and runs the commands; returns ({name: (exit status, output)}, the console's text). More: as machine()."""
     archive = make_initramfs(folder, commands, environment or {}, seconds, modules, files)
-    command = machine(kernel, archive, append, ["-no-reboot", *devices])
+    command = [*machine(kernel, archive, append, **more), "-no-reboot"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as vm:
         try:
             console = vm.communicate(timeout=timeout)[0]

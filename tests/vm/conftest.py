@@ -28,7 +28,7 @@ gpu, program, ptx = programs.gpu, programs.program, programs.ptx
 def brought(script, which):
     done = subprocess.run([ROOT / "tests/vm" / script, which], capture_output=True, text=True, timeout=600)
     if done.returncode == 69:
-        pytest.skip("no kernel of the distribution can be fetched")
+        pytest.skip(f"no {script} of the distribution can be fetched")
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -37,6 +37,12 @@ def brought(script, which):
 def kernel():
     """kernel("oldest"): the image of that kernel of the distribution."""
     return lambda which: brought("kernel", which)
+
+
+@pytest.fixture
+def qemu():
+    """qemu("11"): the program of that version."""
+    return lambda version: brought("qemu", version)
 
 
 class Driver:

@@ -137,6 +137,16 @@ def test_programs_print_the_same(tmp_path, gpu, driver, program, ptx, broker, us
         assert counters["doorbell_maps"] == 0 and counters["doorbell_records"] > 3000
 
 
+@pytest.mark.parametrize("version", ["10", "11"])
+def test_newer_qemus_carry_it(tmp_path, driver, program, ptx, broker, qemu, version):
+    built = driver("oldest")
+    commands = {"kernels": [program("kernels"), ptx("nvcc")]} | AFTER
+    results, console = boot(tmp_path, built.kernel, commands, environment={"LD_LIBRARY_PATH": str(LIBRARY.parent)},
+                            modules=built.modules(), files=[LIBRARY], devices=broker().devices(), qemu=qemu(version))
+    check_after(results, console)
+    assert results["kernels"] == (0, "six kernels right\n")
+
+
 def test_processes_that_are_killed_or_mean_ill(tmp_path, driver, program, ptx, broker, hold):
     """Killed at 20 moments of a life, then ioctls of all kinds; a program is right after each."""
     built = driver("newest")
