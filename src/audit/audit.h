@@ -46,6 +46,8 @@ enum audit_failure {
  * @events_sent:	events sent in that window (BPF)
  * @events_lost:	events that were over the cap or found the ring full (BPF)
  * @paced:		its processes make no context before their launches are probed (user space)
+ * @may_shrink:		some of its charge may be gone without a call having told: ask the devices before refusing
+ *			(both)
  * @name:		the daemon's name for it, so that it is found again after a restart
  */
 struct audit_tenant {
@@ -60,7 +62,7 @@ struct audit_tenant {
 	__u64 events_window;
 	__u64 events_lost;
 	__u32 paced;
-	__u32 unused;
+	__u32 may_shrink;
 	char name[AUDIT_NAME];
 };
 
@@ -103,7 +105,9 @@ enum audit_process_state {
  * @n_changes:		grows with each change of @use
  * @use:		bytes its calls account for, per device
  * @overhead:		bytes the device says it has beyond that, per device (user space, and taken off by BPF)
- * @graph_idle:		bytes that graphs have given back but that the device keeps
+ * @idle:		bytes given back that the device may keep; charged beside @use until the device has less
+ * @pending:		bytes of @use that the device may not have yet: managed memory, graphs not launched
+ * @epoch:		grows when part of @idle was found to be gone: nobody knows whose (BPF)
  * @n_contexts:		live contexts per device
  * @device_of:		device of each of its ordinals, AUDIT_NO_DEVICE while unknown
  * @hint_of:		what they may be, by what it says itself (user space)
@@ -123,7 +127,9 @@ struct audit_process {
 	__u64 n_changes;
 	__u64 use[LEDGER_DEVICES];
 	__u64 overhead[LEDGER_DEVICES];
-	__u64 graph_idle[LEDGER_DEVICES];
+	__u64 idle[LEDGER_DEVICES];
+	__u64 pending[LEDGER_DEVICES];
+	__u32 epoch[LEDGER_DEVICES];
 	__u32 n_contexts[LEDGER_DEVICES];
 	__u8 device_of[LEDGER_DEVICES];
 	__u8 hint_of[LEDGER_DEVICES];
@@ -273,6 +279,8 @@ struct audit_wake {
  * @next_ticket:	for slots
  * @n_slots:		slots in use, so that the signal probe can be cheap
  * @wakes_lost:		wakes that found the ring full
+ * @settle_wanted:	how often a thread has asked for the books to be settled
+ * @settled:		@settle_wanted as it was before the books were settled last (user space)
  */
 struct audit_control {
 	__u32 layout;
@@ -289,6 +297,8 @@ struct audit_control {
 	__u64 wakes_lost;
 	__u32 daemon;
 	__u32 dismissed;
+	__u64 settle_wanted;
+	__u64 settled;
 };
 
 #define AUDIT_LIBRARIES	   64
@@ -339,7 +349,7 @@ enum audit_order_kind {
 	AUDIT_ORDER_SETTLE,  /* what the device says of a process */
 	AUDIT_ORDER_UNOWNED, /* what the device says of processes that are nobody's */
 	AUDIT_ORDER_END,     /* a process has died unseen */
-	AUDIT_ORDER_REAP,    /* drop the records of what dead processes had */
+	AUDIT_ORDER_REAP,    /* drop the records of what went with its process or context */
 };
 
 /**
@@ -379,13 +389,15 @@ enum object_kind {
 	OBJECT_PHYSICAL,   /* by handle: counts = references | mappings << 32 */
 	OBJECT_MAPPING,	   /* by address: parent = handle */
 	OBJECT_ARRAY,
-	OBJECT_CONTEXT, /* size = bytes allocated in it, parent = what the context itself costs */
-	OBJECT_POOL,	/* size = charged, used = in use, parent = release threshold */
+	OBJECT_CONTEXT, /* size = bytes that end with it, used = bytes that may outlive it, parent = pending
+				 * ones; of a primary context once more under its ordinal: parent = context */
+	OBJECT_POOL,	     /* by handle: on which device it is */
+	OBJECT_CREDIT,	     /* by pool and stream: size = bytes given back there */
 	OBJECT_CURRENT_POOL, /* by device: parent = pool */
 	OBJECT_GRAPH,	     /* size = bytes of its allocation nodes */
 	OBJECT_EXEC,	     /* an executable graph */
-	OBJECT_CAPTURE,	     /* by stream: size = bytes asked for while capturing */
-	OBJECT_NVML,	     /* an NVML device handle */
+	OBJECT_CAPTURE, /* by stream: size = bytes asked for while capturing, parent = graph if told */
+	OBJECT_NVML,	/* an NVML device handle */
 };
 
 /** struct object_key - key of the map of objects: what a process with this serial calls a thing */
@@ -404,7 +416,7 @@ struct object {
 	__u32 device;
 	__u32 tenant;  /* whose cap it counts against */
 	__u32 process; /* number of its record, which has the serial of the key while it lives */
-	__u32 unused;
+	__u32 epoch; /* of a context: how often it was reset; else, of its context or credit then */
 };
 
 /**

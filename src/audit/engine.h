@@ -185,6 +185,15 @@ int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t de
 		  uint64_t n_changes);
 
 /**
+ * engine_settling() - before the devices are asked what their processes have
+ *
+ * Calls that may fit when the books are settled wait for that. Return: what to give to engine_settled().
+ */
+uint64_t engine_settling(const struct engine *engine);
+/** engine_settled() - engine_settle() was called for every process, on all devices */
+void engine_settled(struct engine *engine, uint64_t since);
+
+/**
  * engine_hint() - which devices a process' numbers may stand for, by what it says itself
  * @device_of:	LEDGER_DEVICES of them, AUDIT_NO_DEVICE where it says nothing
  *

@@ -65,6 +65,40 @@ int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t de
 	return order(engine, &settle);
 }
 
+uint64_t engine_settling(const struct engine *engine)
+{
+	return __atomic_load_n(&engine->state->control.settle_wanted, __ATOMIC_ACQUIRE);
+}
+
+static bool process_has_idle(const struct audit_process *p)
+{
+	for (size_t i = 0; i < LEDGER_DEVICES; i++)
+		if (__atomic_load_n(&p->idle[i], __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+static int mark_may_shrink(const struct audit_process *p, void *userdata)
+{
+	struct audit_tenant *tenants = userdata;
+
+	if (!process_has_idle(p))
+		return 0;
+	for (uint32_t i = 0; i < p->chain.n && i < LEDGER_DEPTH; i++)
+		tenants[p->chain.tenants[i] & (LEDGER_TENANTS - 1)].may_shrink = 1;
+	tenants[0].may_shrink = 1;
+	return 0;
+}
+
+void engine_settled(struct engine *engine, uint64_t since)
+{
+	/* First none, then those found: the programs add to the idle memory before they set the mark. */
+	for (size_t i = 0; i < LEDGER_TENANTS; i++)
+		__atomic_store_n(&engine->state->tenants[i].may_shrink, 0, __ATOMIC_SEQ_CST);
+	engine_each_process(engine, mark_may_shrink, engine->state->tenants);
+	__atomic_store_n(&engine->state->control.settled, since, __ATOMIC_RELEASE);
+}
+
 int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes)
 {
 	const struct audit_order unowned = { .kind = AUDIT_ORDER_UNOWNED,

@@ -22,8 +22,10 @@ enum row_action {
 	ROW_PHYSICAL_CREATE,
 	ROW_CONTEXT_CREATE,
 	ROW_PRIMARY_RETAIN,
+	ROW_GREEN_CREATE,
 	ROW_GRAPH_INSTANTIATE,
 	ROW_FREE,
+	ROW_FREE_ASYNC,
 	ROW_FREE_ARRAY,
 	ROW_PHYSICAL_RELEASE,
 	ROW_PHYSICAL_RETAIN,
@@ -31,21 +33,24 @@ enum row_action {
 	ROW_PHYSICAL_UNMAP,
 	ROW_POOL_CREATE,
 	ROW_POOL_DESTROY,
-	ROW_POOL_TRIM,
-	ROW_POOL_ATTRIBUTE,
 	ROW_POOL_DEFAULT,
 	ROW_POOL_SET,
 	ROW_GRAPH_ADD_ALLOCATION,
 	ROW_GRAPH_ADD_NODE,
 	ROW_GRAPH_ADD_CHILD,
 	ROW_GRAPH_CLONE,
+	ROW_GRAPH_DESTROY,
 	ROW_GRAPH_EXEC_DESTROY,
-	ROW_GRAPH_TRIM,
 	ROW_CAPTURE_BEGIN,
+	ROW_CAPTURE_TO_GRAPH,
 	ROW_CAPTURE_END,
 	ROW_PRIMARY_RELEASE,
 	ROW_PRIMARY_RESET,
 	ROW_CONTEXT_DESTROY,
+	ROW_CONTEXT_ATTACH,
+	ROW_CONTEXT_DETACH,
+	ROW_GREEN_DESTROY,
+	ROW_GREEN_CONTEXT,
 	ROW_CONTEXT_SET,
 	ROW_CONTEXT_PUSH,
 	ROW_CONTEXT_POP,
@@ -65,8 +70,10 @@ enum row_action {
 	ROW_NOTHING,
 };
 
-#define ROW_NARROW   1
-#define ROW_LOCATION 2
+#define ROW_NARROW     1
+#define ROW_LOCATION   2
+#define ROW_PENDING    4
+#define ROW_PER_THREAD 8
 
 /** struct row - one call: what to do with it, and with which of its arguments */
 struct row {
@@ -77,11 +84,13 @@ struct row {
 	__u32 flags;
 };
 
-#define ROW_FLAGS_0	   0
-#define ROW_FLAGS_NARROW   ROW_NARROW
-#define ROW_FLAGS_LOCATION ROW_LOCATION
-#define TWIN(name, action, a, b, c, flags)                                                         \
-	ROW(name, action, a, b, c, flags) ROW(name##_ptsz, action, a, b, c, flags)
+#define ROW_FLAGS_0	     0
+#define ROW_FLAGS_NARROW     ROW_NARROW
+#define ROW_FLAGS_LOCATION   ROW_LOCATION
+#define ROW_FLAGS_PENDING    ROW_PENDING
+#define ROW_FLAGS_PER_THREAD ROW_PER_THREAD
+#define TWIN(name, action, a, b, c)                                                                \
+	ROW(name, action, a, b, c, 0) ROW(name##_ptsz, action, a, b, c, PER_THREAD)
 
 enum row_number {
 #define ROW(name, ...) ROW_OF_##name,

@@ -225,6 +225,15 @@ int engine_settle(_unused_ struct engine *engine, _unused_ pid_t pid, _unused_ u
 	return 0;
 }
 
+uint64_t engine_settling(_unused_ const struct engine *engine)
+{
+	return 0;
+}
+
+void engine_settled(_unused_ struct engine *engine, _unused_ uint64_t since)
+{
+}
+
 int engine_hint(_unused_ struct engine *engine, _unused_ pid_t pid,
 		_unused_ const uint8_t *device_of)
 {

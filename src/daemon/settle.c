@@ -20,6 +20,8 @@ struct charged {
 	pid_t pid; /* first: see by_pid() */
 	uint64_t n_changes;
 	uint64_t use[LEDGER_DEVICES];
+	uint64_t idle[LEDGER_DEVICES];
+	uint64_t pending[LEDGER_DEVICES];
 	uint64_t overhead[LEDGER_DEVICES];
 	uint32_t n_contexts[LEDGER_DEVICES];
 };
@@ -49,6 +51,8 @@ static int add_charged(const struct audit_process *p, void *userdata)
 	c->pid = audit_process_tgid(p);
 	c->n_changes = p->n_changes;
 	memcpy(c->use, p->use, sizeof(c->use));
+	memcpy(c->idle, p->idle, sizeof(c->idle));
+	memcpy(c->pending, p->pending, sizeof(c->pending));
 	memcpy(c->overhead, p->overhead, sizeof(c->overhead));
 	memcpy(c->n_contexts, p->n_contexts, sizeof(c->n_contexts));
 	return 0;
@@ -77,7 +81,7 @@ static const struct gpu_process *find_running(const struct gpu_process *list, si
  * The least that one context was seen to cost is what the next one is charged until
  * it is settled: too little would let a tenant start over its limit, too much would
  * refuse it what fits. A number counts when it is the same twice in a row, as drivers
- * list a process before it has all of its context.
+ * list a process before it has all of its context, and when nothing else is uncertain.
  */
 static void learn_context(struct daemon *d, unsigned device, const struct charged *c,
 			  uint64_t device_bytes)
@@ -85,7 +89,7 @@ static void learn_context(struct daemon *d, unsigned device, const struct charge
 	uint64_t overhead = device_bytes - c->use[device];
 
 	if (c->n_contexts[device] != 1 || device_bytes <= c->use[device] ||
-	    overhead != c->overhead[device])
+	    overhead != c->overhead[device] || c->idle[device] || c->pending[device])
 		return;
 	context_cost_learn(d, device, overhead);
 }
@@ -100,7 +104,7 @@ static void settle_charged(struct daemon *d, unsigned device, const struct charg
 	/* Drivers list a process a moment after its first context: do not call that empty. */
 	if (!running && c->n_contexts[device] > 0)
 		return;
-	if (!running && c->use[device] == 0 && c->overhead[device] == 0)
+	if (!running && c->use[device] == 0 && c->idle[device] == 0 && c->overhead[device] == 0)
 		return;
 	if (engine_settle(d->engine, c->pid, device, bytes, c->n_changes) == 0 && running)
 		learn_context(d, device, c, bytes);
@@ -176,6 +180,7 @@ static void settle_device(struct daemon *d, unsigned device, const struct charge
 void daemon_settle(struct daemon *d)
 {
 	struct charged_list charged = {};
+	uint64_t since = d->engine ? engine_settling(d->engine) : 0;
 	unsigned i;
 
 	if (d->engine && engine_each_process(d->engine, add_charged, &charged) < 0)
@@ -185,5 +190,7 @@ void daemon_settle(struct daemon *d)
 	for (i = 0; i < daemon_n_devices(d); i++)
 		settle_device(d, i, &charged);
 	free(charged.items);
+	if (d->engine)
+		engine_settled(d->engine, since);
 	daemon_place(d);
 }

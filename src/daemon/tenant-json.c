@@ -71,7 +71,7 @@ static json_t *process_json(const struct audit_process *p)
 	if (process_uid(audit_process_tgid(p), &uid) == 0)
 		user_name(uid, user);
 	for (i = 0; i < LEDGER_DEVICES; i++) {
-		use += p->use[i];
+		use += p->use[i] + p->idle[i];
 		overhead += p->overhead[i];
 	}
 	return json_pack("{s:i, s:s, s:s, s:I, s:I}", "pid", (int)audit_process_tgid(p), "command",
@@ -96,7 +96,7 @@ static int add_process(const struct audit_process *p, void *userdata)
 		number = p->chain.tenants[i] % LEDGER_TENANTS;
 		view->sums[number].n_processes++;
 		for (device = 0; device < LEDGER_DEVICES; device++) {
-			view->sums[number].use[device] += p->use[device];
+			view->sums[number].use[device] += p->use[device] + p->idle[device];
 			view->sums[number].overhead[device] += p->overhead[device];
 		}
 		if (number == view->detail)

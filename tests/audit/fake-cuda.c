@@ -23,10 +23,12 @@ static int handle_argument(const struct row *row)
 	case ROW_PHYSICAL_RETAIN:
 	case ROW_POOL_CREATE:
 	case ROW_POOL_DEFAULT:
+	case ROW_CONTEXT_ATTACH:
 		return row->a;
 	case ROW_GRAPH_CLONE:
 	case ROW_CAPTURE_END:
 	case ROW_NVML_HANDLE:
+	case ROW_GREEN_CONTEXT:
 		return row->b;
 	default:
 		return row->action <= ROW_GRAPH_INSTANTIATE ? row->b : -1;

@@ -117,11 +117,13 @@ static int find_self(const struct audit_process *p, void *userdata)
 
 /* The books are settled by whoever has the engine: a case asks its parent. */
 static struct {
-	volatile int wanted;
+	volatile enum { NOTHING, SETTLE, REAP } wanted;
 	volatile int result;
 	pid_t pid;
 	uint64_t device_bytes;
 	uint64_t n_changes;
+	uint64_t asked; /* what the device says when a call asks for it; 0 for nothing */
+	uint64_t since;
 } * settling;
 
 static int settle_if_unchanged(uint64_t device_bytes, uint64_t n_changes)
@@ -129,10 +131,17 @@ static int settle_if_unchanged(uint64_t device_bytes, uint64_t n_changes)
 	settling->pid = getpid();
 	settling->device_bytes = device_bytes;
 	settling->n_changes = n_changes;
-	settling->wanted = 1;
+	settling->wanted = SETTLE;
 	while (settling->wanted)
 		usleep(100);
 	return settling->result;
+}
+
+static void reap(void)
+{
+	settling->wanted = REAP;
+	while (settling->wanted)
+		usleep(100);
 }
 
 static int settle(uint64_t device_bytes)
@@ -143,13 +152,38 @@ static int settle(uint64_t device_bytes)
 	return settle_if_unchanged(device_bytes, n_changes);
 }
 
+static int find_case(const struct audit_process *p, void *userdata)
+{
+	if (audit_process_tgid(p) != (uint32_t)settling->pid)
+		return 0;
+	*(uint64_t *)userdata = p->n_changes;
+	return 1;
+}
+
+/* As a daemon does: a call waits for it. */
+static void settle_for_call(void)
+{
+	uint64_t n_changes, since = engine_settling(b.engine);
+
+	if (since == settling->since)
+		return;
+	settling->since = since;
+	if (settling->asked && engine_each_process(b.engine, find_case, &n_changes))
+		engine_settle(b.engine, settling->pid, 0, settling->asked, n_changes);
+	engine_settled(b.engine, since);
+}
+
 static void settle_for_case(void)
 {
+	settle_for_call();
 	if (!settling->wanted)
 		return;
-	settling->result = engine_settle(b.engine, settling->pid, 0, settling->device_bytes,
-					 settling->n_changes);
-	settling->wanted = 0;
+	if (settling->wanted == REAP)
+		settling->result = engine_reap(b.engine);
+	else
+		settling->result = engine_settle(b.engine, settling->pid, 0, settling->device_bytes,
+						 settling->n_changes);
+	settling->wanted = NOTHING;
 }
 
 /* 5 */
@@ -238,34 +272,107 @@ static void managed_memory(void)
 	CHECK(CUDA("cuMemAllocManaged", &address, 600 * MIB, 1) == 0);
 	EXPECT(600 * MIB);
 	CHECK(CUDA("cuMemAllocManaged", &address, 600 * MIB, 1) == OUT_OF_MEMORY);
+	/* Its pages come when they are used: what else the device has is not charged instead of them. */
+	CHECK(settle(100 * MIB) == 0);
+	EXPECT(600 * MIB);
+	CHECK(settle(700 * MIB) == 0);
+	EXPECT(700 * MIB);
+	CHECK(settle(100 * MIB) == 0);
+	EXPECT(700 * MIB);
 }
 
 /* 11 */
-static void pools(void)
+static void pools_keep_what_is_freed(void)
 {
-	unsigned long pool, address[2], all = ~0UL;
+	unsigned long address;
 
-	CHECK(CUDA("cuMemAllocAsync", &address[0], 10 * MIB, 0) == 0);
+	CHECK(CUDA("cuMemAllocAsync", &address, 10 * MIB, 0) == 0);
 	EXPECT(10 * MIB);
-	CHECK(CUDA("cuMemFreeAsync", address[0], 0) == 0);
+	/* The device has it until a synchronisation, or longer: nothing but the device tells. */
+	CHECK(CUDA("cuMemFreeAsync", address, 0) == 0);
+	EXPECT(10 * MIB);
+	CHECK(settle(12 * MIB) == 0);
+	EXPECT(12 * MIB);
+	CHECK(settle(2 * MIB) == 0);
+	EXPECT(2 * MIB);
+	CHECK(settle(0) == 0);
 	EXPECT(0);
+	CHECK(CUDA("cuMemAllocAsync", &address, 1001 * MIB, 0) == OUT_OF_MEMORY);
+	EXPECT(0);
+}
+
+static void pools_are_used_again(void)
+{
+	unsigned long pool, address[2];
 
 	CHECK(CUDA("cuDeviceGetDefaultMemPool", &pool, 0) == 0);
-	CHECK(CUDA("cuMemPoolSetAttribute", pool, /* release threshold */ 4, &all) == 0);
 	for (int i = 0; i < 100; i++) {
 		CHECK(CUDA("cuMemAllocAsync", &address[0], 10 * MIB, 0) == 0);
 		CHECK(CUDA("cuMemAllocFromPoolAsync", &address[1], 20 * MIB, pool, 0) == 0);
 		EXPECT(30 * MIB);
-		CHECK(CUDA("cuMemFreeAsync_ptsz", address[0], 0) == 0);
+		CHECK(CUDA("cuMemFreeAsync", address[0], 0) == 0);
 		CHECK(CUDA("cuMemFree_v2", address[1]) == 0);
 		EXPECT(30 * MIB);
 	}
+	/* It was trimmed: how far, the device says. What is left may be of any stream, so nobody's credit. */
 	CHECK(CUDA("cuMemPoolTrimTo", pool, 5 * MIB) == 0);
+	EXPECT(30 * MIB);
+	CHECK(settle(5 * MIB) == 0);
 	EXPECT(5 * MIB);
-	CHECK(CUDA("cuMemPoolTrimTo", pool, 0) == 0);
+	CHECK(CUDA("cuMemAllocAsync", &address[0], 10 * MIB, 0) == 0);
+	EXPECT(15 * MIB);
+	CHECK(settle(10 * MIB) == 0);
+	EXPECT(10 * MIB);
+	CHECK(CUDA("cuMemFreeAsync", address[0], 0) == 0);
+	CHECK(CUDA("cuMemPoolDestroy", pool) == 0);
+	CHECK(settle(0) == 0);
 	EXPECT(0);
-	CHECK(CUDA("cuMemAllocAsync", &address[0], 1001 * MIB, 0) == OUT_OF_MEMORY);
-	EXPECT(0);
+}
+
+static void pools_by_streams(void)
+{
+	unsigned long one = 0x100, two = 0x200, address[3];
+
+	CHECK(CUDA("cuMemAllocAsync", &address[0], 10 * MIB, one) == 0);
+	CHECK(CUDA("cuMemFreeAsync", address[0], one) == 0);
+	/* The first stream may be at work still: the second gets other memory. */
+	CHECK(CUDA("cuMemAllocAsync", &address[1], 10 * MIB, two) == 0);
+	EXPECT(20 * MIB);
+	CHECK(CUDA("cuMemAllocAsync", &address[2], 10 * MIB, one) == 0);
+	EXPECT(20 * MIB);
+	CHECK(CUDA("cuMemFreeAsync", address[2], one) == 0);
+	/* A refusal leaves what was freed to the next. */
+	CHECK(CUDA("cuMemAllocAsync", &address[2], 999 * MIB, one) == OUT_OF_MEMORY);
+	fakes->code = OUT_OF_MEMORY;
+	CHECK(CUDA("cuMemAllocAsync", &address[2], 20 * MIB, one) == OUT_OF_MEMORY);
+	fakes->code = 0;
+	EXPECT(20 * MIB);
+	CHECK(CUDA("cuMemAllocAsync", &address[2], 20 * MIB, one) == 0);
+	EXPECT(30 * MIB);
+	/* The null stream is the thread's own where the call says so. */
+	CHECK(CUDA("cuMemAllocAsync_ptsz", &address[0], 40 * MIB, 0) == 0);
+	CHECK(CUDA("cuMemFreeAsync_ptsz", address[0], 0) == 0);
+	CHECK(CUDA("cuMemAllocAsync", &address[0], 40 * MIB, /* per thread */ 2) == 0);
+	EXPECT(70 * MIB);
+	CHECK(CUDA("cuMemFreeAsync", address[0], 2) == 0);
+	CHECK(CUDA("cuMemAllocAsync", &address[0], 40 * MIB, 0) == 0);
+	EXPECT(110 * MIB);
+}
+
+/* What was freed and is gone refuses nobody: the device is asked before. */
+static void pools_are_looked_at_before_a_refusal(void)
+{
+	unsigned long address;
+
+	settling->pid = getpid();
+	settling->asked = 30 * MIB;
+	CHECK(CUDA("cuMemAllocAsync", &address, 900 * MIB, 0) == 0);
+	CHECK(CUDA("cuMemFreeAsync", address, 0) == 0);
+	allocate(970 * MIB);
+	EXPECT(1000 * MIB);
+	settling->asked = 1000 * MIB;
+	CHECK(CUDA("cuMemAllocAsync", &address, MIB, 0) == OUT_OF_MEMORY);
+	settling->asked = 0;
 }
 
 /* 12 */
@@ -282,8 +389,16 @@ static void graphs(void)
 	EXPECT(40 * MIB);
 	CHECK(CUDA("cuGraphInstantiateWithFlags", &exec, graph, 0) == 0);
 	EXPECT(40 * MIB);
+	/* It has its memory from its first launch on: until then the device does not tell what else there is. */
+	CHECK(settle(20 * MIB) == 0);
+	EXPECT(40 * MIB);
+	CHECK(settle(60 * MIB) == 0);
+	EXPECT(60 * MIB);
+	CHECK(settle(40 * MIB) == 0);
+	EXPECT(60 * MIB);
 	CHECK(CUDA("cuGraphExecDestroy", exec) == 0);
 	CHECK(CUDA("cuDeviceGraphMemTrim", 0) == 0);
+	CHECK(settle(0) == 0);
 	EXPECT(0);
 
 	CHECK(CUDA("cuStreamBeginCapture_v2", stream, 0) == 0);
@@ -292,6 +407,117 @@ static void graphs(void)
 	CHECK(CUDA("cuStreamEndCapture", stream, &graph) == 0);
 	CHECK(CUDA("cuGraphInstantiate_v2", &exec, graph, 0) == 0);
 	EXPECT(30 * MIB);
+}
+
+static void capture(unsigned long graph, uint64_t bytes)
+{
+	unsigned long stream = 0x77, address, captured;
+
+	CHECK(CUDA("cuStreamBeginCapture_v2", stream, 0) == 0);
+	CHECK(CUDA("cuMemAllocAsync", &address, bytes, stream) == 0);
+	fakes->handle = graph;
+	CHECK(CUDA("cuStreamEndCapture", stream, &captured) == 0);
+	fakes->handle = 0;
+}
+
+static unsigned long instantiate(unsigned long graph)
+{
+	unsigned long exec;
+
+	CHECK(CUDA("cuGraphInstantiateWithFlags", &exec, graph, 0) == 0);
+	return exec;
+}
+
+/* Drivers use addresses again. */
+static void graphs_under_one_handle(void)
+{
+	unsigned long graph = 0x6000, exec, address, stream = 0x77;
+
+	for (int i = 0; i < 100; i++) {
+		capture(graph, 30 * MIB);
+		exec = instantiate(graph);
+		EXPECT(30 * MIB);
+		CHECK(CUDA("cuGraphExecDestroy", exec) == 0);
+		/* Every other graph goes unseen, as those do of libraries that nobody could probe. */
+		if (i % 2)
+			CHECK(CUDA("cuGraphDestroy", graph) == 0);
+	}
+	EXPECT(30 * MIB);
+	/* An empty one in its place has nothing. */
+	CHECK(CUDA("cuGraphDestroy", graph) == 0);
+	instantiate(graph);
+	EXPECT(30 * MIB);
+	/* A capture that goes on with a graph adds to it. */
+	capture(graph, 30 * MIB);
+	CHECK(CUDA("cuStreamBeginCaptureToGraph", stream, graph) == 0);
+	CHECK(CUDA("cuMemAllocAsync", &address, 20 * MIB, stream) == 0);
+	CHECK(CUDA("cuStreamEndCapture", stream, NULL) == 0);
+	instantiate(graph);
+	EXPECT(50 * MIB);
+}
+
+/* Records of what went with a context, never freed one by one. */
+static void records_go_along(void)
+{
+	unsigned long context, address;
+	struct audit_tenant tenant;
+
+	for (int i = 0; i < 100; i++) {
+		CHECK(CUDA("cuCtxCreate_v2", &context, 0, 0) == 0);
+		allocate(MIB);
+		CHECK(CUDA("cuMemAllocAsync", &address, MIB, 0) == 0);
+		CHECK(CUDA("cuCtxDestroy_v2", context) == 0);
+		EXPECT((1 + i) * MIB);
+	}
+	CHECK(settle(0) == 0);
+	reap();
+	CHECK(engine_tenant(b.engine, b.tenant, &tenant) == 0);
+	CHECK(tenant.n_objects == 0, "%u records are left", tenant.n_objects);
+}
+
+/* What a context took of pools, also for graphs, may go with it or outlive it: the device says. */
+static void context_takes_all_along(void)
+{
+	unsigned long context, green, address, parameters[32] = {}, node;
+
+	fakes->handle = 0x4242;
+	CHECK(CUDA("cuDevicePrimaryCtxRetain", &context, 0) == 0);
+	CHECK(CUDA("cuCtxSetCurrent", context) == 0);
+	fakes->handle = 0;
+	for (int i = 0; i < 2; i++) {
+		parameters[104 / sizeof(long)] = 40 * MIB;
+		CHECK(CUDA("cuGraphAddMemAllocNode", &node, /* graph */ 0x6000 + i, 0, 0,
+			   parameters) == 0);
+		instantiate(0x6000 + i);
+		CHECK(CUDA("cuMemAllocAsync", &address, 20 * MIB, 0) == 0);
+		CHECK(CUDA("cuMemAllocManaged", &address, 10 * MIB, 1) == 0);
+		allocate(5 * MIB);
+		EXPECT(75 * MIB);
+		CHECK(CUDA(i ? "cuDevicePrimaryCtxRelease_v2" : "cuDevicePrimaryCtxReset_v2", 0) ==
+		      0);
+		EXPECT(60 * MIB);
+		CHECK(settle(0) == 0);
+		EXPECT(0);
+		/* Whoever frees it later gives nothing back twice. */
+		CHECK(CUDA("cuMemFree_v2", address) == 0);
+		EXPECT(0);
+	}
+
+	CHECK(CUDA("cuGreenCtxCreate", &green, 0, 0, 0) == 0);
+	CHECK(CUDA("cuCtxFromGreenCtx", &context, green) == 0);
+	CHECK(CUDA("cuCtxSetCurrent", context) == 0);
+	allocate(5 * MIB);
+	CHECK(CUDA("cuGreenCtxDestroy", green) == 0);
+	EXPECT(0);
+	CHECK(CUDA("cuGLCtxCreate_v2", &context, 0, 0) == 0);
+	fakes->handle = context;
+	CHECK(CUDA("cuCtxAttach", &context, 0) == 0);
+	fakes->handle = 0;
+	allocate(5 * MIB);
+	CHECK(CUDA("cuCtxDetach", context) == 0);
+	EXPECT(5 * MIB);
+	CHECK(CUDA("cuCtxDetach", context) == 0);
+	EXPECT(0);
 }
 
 /* 13 and 14: an instance of a partitioned device has a UUID like any other */
@@ -442,14 +668,20 @@ static const struct {
 	{ "2 the current context is per thread", context_is_per_thread, 2 },
 	{ "3 primary context: references and reset", primary_context, 1 },
 	{ "4 a context takes its memory along", context_destroyed, 1 },
+	{ "4 a context takes pools, graphs and managed memory along", context_takes_all_along, 1 },
+	{ "4 records go along with their context", records_go_along, 1 },
 	{ "5 a context costs memory itself", context_costs, 1 },
 	{ "6 the end of a process, nothing freed", process_ends, 1 },
 	{ "7 a child starts at zero and is charged to the same tenant", fork_and_daemonise, 1 },
 	{ "8 memory of another process", memory_of_another_process, 1 },
 	{ "9 physical memory: references and mappings", physical_memory, 1 },
 	{ "10 managed memory counts in full", managed_memory, 1 },
-	{ "11 pools keep what is freed", pools, 1 },
+	{ "11 pools keep what is freed until the device has less", pools_keep_what_is_freed, 1 },
+	{ "11 pools use again what they keep", pools_are_used_again, 1 },
+	{ "11 pools keep what a stream has freed from others", pools_by_streams, 1 },
+	{ "11 pools are looked at before a refusal", pools_are_looked_at_before_a_refusal, 1 },
 	{ "12 graphs and captures", graphs, 1 },
+	{ "12 graphs under a handle that was used before", graphs_under_one_handle, 1 },
 	{ "13 devices go by UUID", device_by_uuid, 2 },
 	{ "14 an instance of a partitioned device is a device", device_by_uuid, 2 },
 	{ "18 copies for 32 bits are refused", narrow_copies, 1 },

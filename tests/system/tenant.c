@@ -6,6 +6,11 @@
  *	alloc SIZE	cuMemAlloc: the code, and the address where it is 0
  *	jump SIZE	cuMemAlloc past its entry and the probe on it: the code
  *	free ADDRESS	cuMemFree: the code
+ *	pool-alloc SIZE STREAM		cuMemAllocAsync: the code, and the address where it is 0
+ *	pool-free ADDRESS STREAM	cuMemFreeAsync: the code
+ *	pool-trim SIZE	cuMemPoolTrimTo of the device's default pool: the code
+ *	block STREAM	keep the stream busy until "unblock": the code
+ *	unblock		let all streams go on, and wait for them: the code
  *	info		cuMemGetInfo: code, free, total
  *	total		cuDeviceTotalMem: code, bytes
  *	nvml VERSION	nvmlDeviceGetMemoryInfo of device 0, in its form 1 or 2: code, free, total
@@ -26,6 +31,7 @@
 
 #define OUT_OF_MEMORY 2
 #define MAX_LIVE      4096
+#define MAX_STREAMS   4
 
 static int (*cu_init)(unsigned);
 static int (*cu_device_get)(int *, int);
@@ -36,6 +42,11 @@ static int (*cu_mem_free)(uint64_t);
 static int (*cu_mem_info)(size_t *, size_t *);
 static int (*cu_memset)(uint64_t, unsigned char, size_t);
 static int (*cu_copy_to_host)(void *, uint64_t, size_t);
+
+/* What drivers of today have; looked up when it is asked for. */
+static void *library;
+static void *streams[MAX_STREAMS]; /* the first is the null stream */
+static volatile int blocked;
 
 static struct {
 	uint64_t address;
@@ -72,8 +83,7 @@ static void *find(void *library, const char *name)
 
 static void load(void)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
-
+	library = dlopen("libcuda.so.1", RTLD_NOW);
 	if (!library) {
 		printf("%s\n", dlerror());
 		exit(1);
@@ -140,6 +150,64 @@ static void do_free(uint64_t address)
 	printf("%d\n", cu_mem_free(address));
 }
 
+static void *stream(unsigned long number)
+{
+	int (*create)(void **, unsigned) = find(library, "cuStreamCreate");
+
+	number %= MAX_STREAMS;
+	if (number && !streams[number] && create(&streams[number], /* non-blocking */ 1))
+		exit(1);
+	return streams[number];
+}
+
+static void do_pool_alloc(size_t size, unsigned long number)
+{
+	int (*alloc)(uint64_t *, size_t, void *) = find(library, "cuMemAllocAsync");
+	uint64_t address = 0;
+	int r = alloc(&address, size, stream(number));
+
+	printf("%d %" PRIu64 "\n", r, address);
+}
+
+static void do_pool_free(uint64_t address, unsigned long number)
+{
+	int (*release)(uint64_t, void *) = find(library, "cuMemFreeAsync");
+
+	printf("%d\n", release(address, stream(number)));
+}
+
+static void do_pool_trim(size_t keep, int device)
+{
+	int (*get)(void **, int) = find(library, "cuDeviceGetDefaultMemPool");
+	int (*trim)(void *, size_t) = find(library, "cuMemPoolTrimTo");
+	void *pool = NULL;
+	int r = get(&pool, device);
+
+	printf("%d\n", r ? r : trim(pool, keep));
+}
+
+static void wait_while_blocked(__attribute__((unused)) void *unused)
+{
+	while (blocked)
+		usleep(1000);
+}
+
+static void do_block(unsigned long number)
+{
+	int (*launch)(void *, void (*)(void *), void *) = find(library, "cuLaunchHostFunc");
+
+	blocked = 1;
+	printf("%d\n", launch(stream(number), wait_while_blocked, NULL));
+}
+
+static void do_unblock(void)
+{
+	int (*wait)(void) = find(library, "cuCtxSynchronize");
+
+	blocked = 0;
+	printf("%d\n", wait());
+}
+
 static void do_info(void)
 {
 	size_t unused = 0, total = 0;
@@ -166,11 +234,11 @@ static void do_nvml(unsigned version)
 		unsigned version;
 		uint64_t total, reserved, unused, used;
 	} second = { .version = sizeof(second) | 2 << 24 };
-	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW), *device = NULL;
-	int (*nvml_init)(void) = dlsym(library, "nvmlInit_v2");
-	int (*nvml_device)(unsigned, void **) = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
+	void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW), *device = NULL;
+	int (*nvml_init)(void) = dlsym(nvml, "nvmlInit_v2");
+	int (*nvml_device)(unsigned, void **) = dlsym(nvml, "nvmlDeviceGetHandleByIndex_v2");
 	int (*nvml_memory)(void *, void *) = dlsym(
-		library, version == 1 ? "nvmlDeviceGetMemoryInfo" : "nvmlDeviceGetMemoryInfo_v2");
+		nvml, version == 1 ? "nvmlDeviceGetMemoryInfo" : "nvmlDeviceGetMemoryInfo_v2");
 	int r = nvml_init();
 
 	if (r == 0)
@@ -237,6 +305,16 @@ static int obey(const char *line, int device)
 		do_jump(size);
 	else if (sscanf(line, "free %lu", &n) == 1)
 		do_free(n);
+	else if (sscanf(line, "pool-alloc %lu %lu", &size, &n) == 2)
+		do_pool_alloc(size, n);
+	else if (sscanf(line, "pool-free %lu %lu", &n, &size) == 2)
+		do_pool_free(n, size);
+	else if (sscanf(line, "pool-trim %lu", &size) == 1)
+		do_pool_trim(size, device);
+	else if (sscanf(line, "block %lu", &n) == 1)
+		do_block(n);
+	else if (strcmp(line, "unblock") == 0)
+		do_unblock();
 	else if (sscanf(line, "nvml %lu", &n) == 1)
 		do_nvml(n);
 	else if (sscanf(line, "loop %lu %lu", &n, &size) == 2)

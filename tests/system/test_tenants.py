@@ -301,6 +301,67 @@ def test_a_context_is_reserved_before_it_is_made(large_context_host):
         host.start()
 
 
+class Pools:
+    """A tenant alone on the device: after each step it is charged for no less than the device says."""
+
+    def __init__(self, host, limit):
+        self.host = host
+        self.tenant = host.run("--memory.max", limit, name="t").started()
+        self.before = self.settled()
+
+    def check(self):
+        device = self.host.json("api", "devices.list")["devices"][0]
+        assert device["memory.charged"] >= device["memory.used"] > 0
+        return device["memory.used"] == device["memory.charged"] and device["memory.used"]
+
+    def settled(self):
+        return eventually(self.check, "the books are what the device says")
+
+    def ask(self, line):
+        code, *values = map(int, self.tenant.ask(line))
+        self.check()
+        return values[0] if code == 0 and values else -code
+
+    def kept(self):
+        """Bytes that the device has since the beginning, when the books say the same."""
+        return self.settled() - self.before
+
+
+def test_trap_11_what_pools_keep_is_charged(host):
+    pools = Pools(host, "2G")
+    addresses = [pools.ask(f"pool-alloc {100 * MIB} {stream}") for stream in (1, 1, 2)]
+    assert min(addresses) > 0 and pools.kept() == 300 * MIB
+    assert pools.ask("block 1") == 0
+    # Freed, but the stream has not come so far: the device has it all, and others get other memory.
+    assert pools.ask(f"pool-free {addresses[0]} 1") == 0
+    assert pools.ask(f"pool-alloc {100 * MIB} 2") > 0
+    assert pools.kept() == 400 * MIB
+    assert pools.ask("pool-trim 0") == 0
+    assert pools.kept() == 400 * MIB
+    assert pools.ask("unblock") == 0
+    assert pools.kept() == 300 * MIB
+    # Kept until the next synchronisation, and used again.
+    for _ in range(50):
+        assert pools.ask(f"pool-free {addresses[1]} 1") == 0
+        addresses[1] = pools.ask(f"pool-alloc {100 * MIB} 1")
+        assert addresses[1] > 0
+    assert pools.ask(f"pool-free {addresses[1]} 1") == pools.ask(f"pool-free {addresses[2]} 2") == 0
+    assert pools.ask("unblock") == 0
+    assert pools.kept() == 100 * MIB
+
+
+def test_trap_11_what_a_pool_has_given_back_refuses_nobody(host):
+    pools = Pools(host, "1G")
+    for _ in range(20):
+        address = pools.ask(f"pool-alloc {800 * MIB} 1")
+        assert address > 0
+        assert pools.ask(f"pool-free {address} 1") == pools.ask("unblock") == 0
+        address = pools.ask(f"alloc {800 * MIB}")
+        assert address > 0, "the device is asked before it is refused"
+        assert pools.ask(f"pool-alloc {800 * MIB} 1") == -OUT_OF_MEMORY
+        assert pools.ask(f"free {address}") == 0
+
+
 def test_trap_15_the_server_of_mps_is_nobodys(host):
     """What clients ask for is seen in them; the server that has it for them is charged to no tenant of its user."""
     programs = {}

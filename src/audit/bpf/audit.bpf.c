@@ -208,7 +208,7 @@ static noinline int exit_event(__u32 tgid, __u32 tenant)
 	return 0;
 }
 
-static noinline int thread_end(void)
+static inlined int thread_end(void)
 {
 	struct thread *t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 

@@ -75,7 +75,7 @@ alone int enter_sizes(struct thread *t)
 	if (!t)
 		return 0;
 	row = ROW_AT(t->row);
-	t->size = t->reserved = t->pool = 0;
+	t->size = t->reserved = t->pool = t->credit = 0;
 	t->candidates = 0;
 	switch (row->action) {
 	case ROW_ALLOCATE:
@@ -86,17 +86,18 @@ alone int enter_sizes(struct thread *t)
 		break;
 	case ROW_ALLOCATE_ASYNC:
 		t->size = ARGUMENT(t, row->a);
-		pool_enter(t, pool_current(t), ARGUMENT(t, row->c));
+		pool_enter(t, pool_current(t), stream_of(ARGUMENT(t, row->c), row->flags));
 		break;
 	case ROW_ALLOCATE_FROM_POOL:
 		t->size = ARGUMENT(t, row->a);
-		pool_enter(t, ARGUMENT(t, row->c - 1), ARGUMENT(t, row->c));
+		pool_enter(t, ARGUMENT(t, row->c - 1), stream_of(ARGUMENT(t, row->c), row->flags));
 		break;
 	case ROW_PHYSICAL_CREATE:
 		enter_physical(t, row);
 		break;
 	case ROW_CONTEXT_CREATE:
 	case ROW_PRIMARY_RETAIN:
+	case ROW_GREEN_CREATE:
 		enter_context(t, row);
 		break;
 	case ROW_GRAPH_INSTANTIATE:
@@ -111,21 +112,16 @@ alone int enter_sizes(struct thread *t)
 /* What an entry did beside reserving is undone: the call does not run, or has failed. */
 alone int allocation_undo(struct thread *t)
 {
-	__u32 action;
-
 	if (!t)
 		return 0;
-	action = ROW_AT(t->row)->action;
-	if (action == ROW_ALLOCATE_ASYNC || action == ROW_ALLOCATE_FROM_POOL)
-		return pool_undo(t);
-	if (action == ROW_GRAPH_INSTANTIATE)
-		return graph_undo(t);
+	if (t->credit)
+		credit_undo(t);
 	return place_leave(t);
 }
 
 static noinline int enter_free(struct thread *t, const struct row *row)
 {
-	__u32 kind = row->action == ROW_FREE ? OBJECT_MEMORY : OBJECT_ARRAY;
+	__u32 kind = row->action == ROW_FREE_ARRAY ? OBJECT_ARRAY : OBJECT_MEMORY;
 
 	return object_take(t, kind, argument(t, row, row->a));
 }
@@ -213,6 +209,16 @@ static noinline int context_popped(struct thread *t)
 	return context_look_up_device(t);
 }
 
+/* Memory has come or gone by an amount that only the device knows. */
+alone int settle_later(struct thread *t)
+{
+	if (!t)
+		return 0;
+	charge_may_shrink(PROCESS(t->process));
+	return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0],
+			  AUDIT_REASON_NONE, 0);
+}
+
 /*
  * What a context was taken to cost is overhead from now on: the device soon tells how much it really is,
  * and the books are settled by that, also when the context ends.
@@ -220,8 +226,7 @@ static noinline int context_popped(struct thread *t)
 static inlined int context_cost_is_overhead(struct thread *t)
 {
 	charge_to_overhead(t->process, t->call_device, t->reserved);
-	return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0],
-			  AUDIT_REASON_NONE, 0);
+	return settle_later(t);
 }
 
 static noinline int context_begins(struct thread *t, __u64 context)
@@ -238,15 +243,68 @@ static noinline int context_begins(struct thread *t, __u64 context)
 	return context_cost_is_overhead(t);
 }
 
+/*
+ * All that a context has goes with it: its memory at once; what it took of pools, also for graphs, its code
+ * and what else it cost when the device says so, as pools may outlive it.
+ */
+static inlined int context_gives_up(struct thread *t, struct object *context)
+{
+	bytes_take(PENDING(t, context->device), __sync_lock_test_and_set(&context->parent, 0));
+	charge_drop(t->process, context->device, __sync_lock_test_and_set(&context->size, 0));
+	charge_to_idle(t->process, context->device, __sync_lock_test_and_set(&context->used, 0));
+	return settle_later(t);
+}
+
 static noinline int context_ends(struct thread *t, __u64 context)
 {
 	if (!object_take(t, OBJECT_CONTEXT, context))
 		return 0;
 	__sync_fetch_and_sub(
 		&PROCESS(t->process)->n_contexts[t->object.device & (LEDGER_DEVICES - 1)], 1);
-	charge_drop(t->process, t->object.device, t->object.size);
-	return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0],
-			  AUDIT_REASON_NONE, 0);
+	return context_gives_up(t, &t->object);
+}
+
+/* A reference less; a context ends with its last. */
+static noinline int context_put_down(struct thread *t, __u64 context)
+{
+	struct object *o = object_find(t, OBJECT_CONTEXT, context);
+
+	if (o && (__u32)__sync_fetch_and_sub(&o->counts, COUNT_REFERENCE) == 1)
+		return context_ends(t, context);
+	return 0;
+}
+
+static noinline int context_attached(struct thread *t, __u64 context)
+{
+	struct object *o = object_find(t, OBJECT_CONTEXT, context);
+
+	if (o)
+		__sync_fetch_and_add(&o->counts, COUNT_REFERENCE);
+	return 0;
+}
+
+/* The context of a green one is on its device, and ends with it. */
+static noinline int green_context_begins(struct thread *t, __u64 green, __u64 context)
+{
+	struct object *o = object_find(t, OBJECT_CONTEXT, green);
+
+	if (!o)
+		return 0;
+	t->call_device = o->device;
+	o->context = context;
+	t->reserved = 0;
+	return context_begins(t, context);
+}
+
+static noinline int green_ends(struct thread *t, __u64 green)
+{
+	struct object *o = object_find(t, OBJECT_CONTEXT, green);
+
+	if (!o)
+		return 0;
+	if (o->context)
+		context_ends(t, o->context);
+	return context_ends(t, green);
 }
 
 /* Primary contexts are found by their device: the context is remembered under the ordinal, too. */
@@ -255,9 +313,9 @@ static noinline int primary_retained(struct thread *t, __u64 context, __u64 ordi
 	struct object *o;
 
 	context_begins(t, context);
-	if (object_find(t, OBJECT_CONTEXT, ordinal))
-		return 0;
-	o = object_new(t, OBJECT_CONTEXT, ordinal, 0);
+	o = object_find(t, OBJECT_CONTEXT, ordinal);
+	if (!o)
+		o = object_new(t, OBJECT_CONTEXT, ordinal, 0);
 	if (o)
 		o->parent = context;
 	return 0;
@@ -270,23 +328,15 @@ static noinline __u64 primary_context(struct thread *t, __u64 ordinal)
 	return o ? o->parent : 0;
 }
 
-static noinline int primary_released(struct thread *t, __u64 context)
-{
-	struct object *o = object_find(t, OBJECT_CONTEXT, context);
-
-	if (o && (__u32)__sync_fetch_and_sub(&o->counts, COUNT_REFERENCE) == 1)
-		return context_ends(t, context);
-	return 0;
-}
-
 /* Reset ends all that was allocated; the references stay. */
 static noinline int primary_reset(struct thread *t, __u64 context)
 {
 	struct object *o = object_find(t, OBJECT_CONTEXT, context);
 
-	if (o)
-		charge_drop(t->process, o->device, __sync_lock_test_and_set(&o->size, 0));
-	return 0;
+	if (!o)
+		return 0;
+	__sync_fetch_and_add(&o->epoch, 1);
+	return context_gives_up(t, o);
 }
 
 static noinline int leave_allocated(struct thread *t, const struct row *row)
@@ -303,7 +353,7 @@ static noinline int leave_allocated(struct thread *t, const struct row *row)
 		return object_new_in_context(t, OBJECT_MEMORY, handle);
 	case ROW_ALLOCATE_ASYNC:
 	case ROW_ALLOCATE_FROM_POOL:
-		return pool_allocated(t, handle, ARGUMENT(t, row->c));
+		return pool_allocated(t, handle);
 	case ROW_PHYSICAL_CREATE:
 		return object_new(t, OBJECT_PHYSICAL, handle, t->reserved) != 0;
 	case ROW_CONTEXT_CREATE:
@@ -311,8 +361,10 @@ static noinline int leave_allocated(struct thread *t, const struct row *row)
 		return context_put(t, handle, /* push= */ 1);
 	case ROW_PRIMARY_RETAIN:
 		return primary_retained(t, handle, ARGUMENT(t, row->a));
+	case ROW_GREEN_CREATE:
+		return context_begins(t, handle);
 	case ROW_GRAPH_INSTANTIATE:
-		return object_new(t, OBJECT_EXEC, handle, t->size) != 0;
+		return graph_instantiated(t, handle);
 	case ROW_ALLOCATE:
 		return object_new_in_context(t, OBJECT_MEMORY, handle);
 	default:
@@ -333,26 +385,49 @@ alone int leave_allocation(struct thread *t, __u32 code)
 	return charge_drop_call(t);
 }
 
+/* Take t->object off its context. Return: 0 if that has ended or was reset since, and has given it up. */
+static noinline int object_leaves_context(struct thread *t)
+{
+	struct object *context;
+	__u64 size = t->object.size;
+
+	if (!t->object.context)
+		return 1;
+	context = object_find(t, OBJECT_CONTEXT, t->object.context);
+	if (!context || context->epoch != t->object.epoch)
+		return 0;
+	if (t->object.counts & OBJECT_IS_PENDING)
+		bytes_take(&context->parent, size);
+	return bytes_take(t->object.parent ? &context->used : &context->size, size) == size;
+}
+
+/* What t->object stands for is given up: its pool keeps it, or it is gone. */
+static noinline int object_given_up(struct thread *t)
+{
+	if (!object_leaves_context(t))
+		return 0;
+	t->call_device = t->object.device;
+	t->pool = t->object.parent;
+	if (t->object.counts & OBJECT_IS_PENDING)
+		bytes_take(PENDING(t, t->call_device), t->object.size);
+	if (t->pool)
+		return credit_give(t, t->object.size);
+	return charge_drop(t->process, t->call_device, t->object.size);
+}
+
 /* t->object was taken at entry. */
 alone int leave_free(struct thread *t, __u32 code)
 {
-	struct object *context;
+	const struct row *row;
 
 	if (!t)
 		return 0;
-	if (code) {
-		object_put_back(t);
-		return 0;
-	}
-	if (t->object.parent)
-		return pool_freed(t);
-	if (t->object.context) {
-		context = object_find(t, OBJECT_CONTEXT, t->object.context);
-		/* Its context has ended or was reset since, and has taken this along. */
-		if (!context || bytes_take(&context->size, t->object.size) < t->object.size)
-			return 0;
-	}
-	return charge_drop(t->process, t->object.device, t->object.size);
+	if (code)
+		return object_put_back(t);
+	row = ROW_AT(t->row);
+	t->stream = row->action == ROW_FREE_ASYNC ? stream_of(ARGUMENT(t, row->b), row->flags)
+						  : STREAM_ANY;
+	return object_given_up(t);
 }
 
 /* One reference or mapping less; the memory goes with the last of both. */
@@ -443,11 +518,11 @@ static noinline int pool_created(struct thread *t, const struct row *row)
 	return object_new(t, OBJECT_POOL, handle, 0) != 0;
 }
 
+/* What it keeps goes now, what is in use when it is freed. */
 static noinline int pool_destroyed(struct thread *t, const struct row *row)
 {
-	if (!object_take(t, OBJECT_POOL, ARGUMENT(t, row->a)))
-		return 0;
-	return charge_drop(t->process, t->object.device, t->object.size);
+	object_take(t, OBJECT_POOL, ARGUMENT(t, row->a));
+	return settle_later(t);
 }
 
 alone int leave_pool(struct thread *t)
@@ -462,13 +537,6 @@ alone int leave_pool(struct thread *t)
 		return pool_created(t, row);
 	case ROW_POOL_DESTROY:
 		return pool_destroyed(t, row);
-	case ROW_POOL_TRIM:
-		return pool_trim(t, ARGUMENT(t, row->a), ARGUMENT(t, row->b));
-	case ROW_POOL_ATTRIBUTE:
-		if ((__u32)ARGUMENT(t, row->b) != POOL_ATTRIBUTE_THRESHOLD)
-			return 0;
-		return pool_set_threshold(t, ARGUMENT(t, row->a),
-					  user_read(ARGUMENT(t, row->c), 8));
 	case ROW_POOL_DEFAULT:
 		return pool_learn_default(t, user_read(ARGUMENT(t, row->a), 8),
 					  ordinal_argument(t, row, ARGUMENT(t, row->b)));
@@ -490,26 +558,31 @@ static noinline int graph_node_added(struct thread *t, const struct row *row)
 	return graph_grow(t, ARGUMENT(t, row->a), user_read(parameters + ALLOCATION_NODE_BYTES, 8));
 }
 
-static noinline int graph_exec_destroyed(struct thread *t, __u64 exec)
+static inlined int graph_exec_destroyed(struct thread *t, __u64 exec)
 {
-	if (object_take(t, OBJECT_EXEC, exec))
-		__sync_fetch_and_add(GRAPH_IDLE(t, t->object.device), t->object.size);
+	t->stream = STREAM_ANY;
+	return object_take(t, OBJECT_EXEC, exec) ? object_given_up(t) : 0;
+}
+
+static noinline int capture_begins(struct thread *t, const struct row *row, __u64 graph)
+{
+	struct object *o =
+		object_new(t, OBJECT_CAPTURE, stream_of(ARGUMENT(t, row->a), row->flags), 0);
+
+	if (o)
+		o->parent = graph;
 	return 0;
 }
 
-static noinline int graph_trimmed(struct thread *t, __u32 ordinal)
-{
-	__u32 device = process_device_of(t->process, ordinal);
-
-	return charge_drop(t->process, device, __sync_lock_test_and_set(GRAPH_IDLE(t, device), 0));
-}
-
+/* A capture makes a new graph, unless it was begun to go on with one. */
 static noinline int capture_ended(struct thread *t, const struct row *row)
 {
-	if (!object_take(t, OBJECT_CAPTURE, ARGUMENT(t, row->a)))
+	if (!object_take(t, OBJECT_CAPTURE, stream_of(ARGUMENT(t, row->a), row->flags)))
 		return 0;
 	t->size = t->object.size;
-	return graph_grow(t, user_read(ARGUMENT(t, row->b), 8), t->size);
+	if (t->object.parent)
+		return graph_grow(t, t->object.parent, t->size);
+	return graph_begins(t, user_read(ARGUMENT(t, row->b), 8), t->size);
 }
 
 alone int leave_graph(struct thread *t)
@@ -526,14 +599,16 @@ alone int leave_graph(struct thread *t)
 	case ROW_GRAPH_ADD_CHILD:
 		return graph_grow(t, ARGUMENT(t, row->a), graph_bytes(t, ARGUMENT(t, row->c)));
 	case ROW_GRAPH_CLONE:
-		return graph_grow(t, user_read(ARGUMENT(t, row->b), 8),
-				  graph_bytes(t, ARGUMENT(t, row->a)));
+		return graph_begins(t, user_read(ARGUMENT(t, row->b), 8),
+				    graph_bytes(t, ARGUMENT(t, row->a)));
+	case ROW_GRAPH_DESTROY:
+		return object_take(t, OBJECT_GRAPH, ARGUMENT(t, row->a));
 	case ROW_GRAPH_EXEC_DESTROY:
 		return graph_exec_destroyed(t, ARGUMENT(t, row->a));
-	case ROW_GRAPH_TRIM:
-		return graph_trimmed(t, ARGUMENT(t, row->a));
 	case ROW_CAPTURE_BEGIN:
-		return object_new(t, OBJECT_CAPTURE, ARGUMENT(t, row->a), 0) != 0;
+		return capture_begins(t, row, 0);
+	case ROW_CAPTURE_TO_GRAPH:
+		return capture_begins(t, row, ARGUMENT(t, row->b));
 	default:
 		return capture_ended(t, row);
 	}
@@ -562,13 +637,22 @@ alone int leave_context(struct thread *t)
 	row = ROW_AT(t->row);
 	switch (row->action) {
 	case ROW_PRIMARY_RELEASE:
-		return primary_released(t, primary_context(t, ARGUMENT(t, row->a)));
+		return context_put_down(t, primary_context(t, ARGUMENT(t, row->a)));
 	case ROW_PRIMARY_RESET:
 		return primary_reset(t, primary_context(t, ARGUMENT(t, row->a)));
 	case ROW_CONTEXT_DESTROY:
 		if (current_context(t) == ARGUMENT(t, row->a))
 			context_popped(t);
 		return context_ends(t, ARGUMENT(t, row->a));
+	case ROW_CONTEXT_ATTACH:
+		return context_attached(t, user_read(ARGUMENT(t, row->a), 8));
+	case ROW_CONTEXT_DETACH:
+		return context_put_down(t, ARGUMENT(t, row->a));
+	case ROW_GREEN_CONTEXT:
+		return green_context_begins(t, ARGUMENT(t, row->a),
+					    user_read(ARGUMENT(t, row->b), 8));
+	case ROW_GREEN_DESTROY:
+		return green_ends(t, ARGUMENT(t, row->a));
 	case ROW_CONTEXT_SET:
 		return context_put(t, ARGUMENT(t, row->a), /* push= */ 0);
 	case ROW_CONTEXT_PUSH:
@@ -746,8 +830,7 @@ static inlined int call_leave(struct thread *t, __u32 code)
 	if (row->action == ROW_DEVICE_UUID)
 		return leave_uuid(t);
 	if (row->action == ROW_SETTLE)
-		return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0],
-				  AUDIT_REASON_NONE, 0);
+		return settle_later(t);
 	return leave_info(t);
 }
 

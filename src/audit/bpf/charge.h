@@ -211,12 +211,61 @@ alone int charge_to_overhead(__u32 process, __u32 device, __u64 bytes)
 	return 0;
 }
 
+/* What the process has given back is charged on: for how much of it, the device knows. */
+static noinline int charge_may_shrink(struct audit_process *p)
+{
+	for (__u32 i = 0; i < LEDGER_DEPTH; i++)
+		if (i < p->chain.n && !READ_ONCE(TENANT(p->chain.tenants[i])->may_shrink))
+			WRITE_ONCE(TENANT(p->chain.tenants[i])->may_shrink, 1);
+	if (!READ_ONCE(TENANT(WHOLE_DEVICE)->may_shrink))
+		WRITE_ONCE(TENANT(WHOLE_DEVICE)->may_shrink, 1);
+	return 0;
+}
+
+/** charge_to_idle() - bytes in use were given back, and the device may keep them. Return: how many were */
+alone __u64 charge_to_idle(__u32 process, __u32 device, __u64 bytes)
+{
+	struct audit_process *p = PROCESS(process);
+
+	if (!charging_begin(process))
+		return 0;
+	bytes = bytes_take(USE(p, device), bytes);
+	__sync_fetch_and_add(&p->idle[device & (LEDGER_DEVICES - 1)], bytes);
+	__sync_fetch_and_add(&p->n_changes, 1);
+	charge_may_shrink(p);
+	charging_end(process);
+	return bytes;
+}
+
+/**
+ * charge_from_idle() - bytes that were given back are used again
+ * @epoch:	when they were given back; if some of that was gone since, they count no longer
+ *
+ * Return: how many; they need not be reserved, as they are charged.
+ */
+alone __u64 charge_from_idle(__u32 process, __u32 device, __u64 bytes, __u32 epoch)
+{
+	struct audit_process *p = PROCESS(process);
+
+	if (!charging_begin(process))
+		return 0;
+	if (READ_ONCE(p->epoch[device & (LEDGER_DEVICES - 1)]) == epoch)
+		bytes = bytes_take(&p->idle[device & (LEDGER_DEVICES - 1)], bytes);
+	else
+		bytes = 0;
+	__sync_fetch_and_add(USE(p, device), bytes);
+	__sync_fetch_and_add(&p->n_changes, 1);
+	charging_end(process);
+	return bytes;
+}
+
 static noinline int charge_drop_all(__u32 process)
 {
 	struct audit_process *p = PROCESS(process);
 
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++) {
 		__u64 bytes = __sync_lock_test_and_set(&p->use[i], 0) +
+			      __sync_lock_test_and_set(&p->idle[i], 0) +
 			      __sync_lock_test_and_set(&p->overhead[i], 0);
 
 		if (bytes)

@@ -27,6 +27,7 @@
 #define HOLDER_SILENT_NS   2000000000ULL
 #define WRITE_WAIT_NS	   1000000000ULL
 #define LAUNCH_WAIT_NS	   1000000000ULL /* a launch waits for the holder no longer */
+#define SETTLE_WAIT_NS	   250000000ULL /* and a call that may fit after all for the daemon no longer */
 #define CODE_OUT_OF_MEMORY 2
 
 /* What is to be done with a call. */
@@ -350,6 +351,48 @@ static noinline int admitted(struct thread *t, int own)
 	return CALL_RUN;
 }
 
+/* What t->scratch holds meanwhile. */
+enum settle_scratch {
+	SETTLE_WANTED,
+	SETTLE_DEADLINE,
+	SETTLE_OVER,
+};
+
+static long settle_round(__u32 i, struct thread **thread)
+{
+	struct thread *t = *thread;
+	char byte;
+
+	t->scratch[SETTLE_OVER] = READ_ONCE(control.settled) >= t->scratch[SETTLE_WANTED];
+	if (t->scratch[SETTLE_OVER] || bpf_ktime_get_ns() > t->scratch[SETTLE_DEADLINE] ||
+	    task_is_dying())
+		return 1;
+	if (i % YIELD_EVERY == 0)
+		bpf_copy_from_user_task(&byte, 1, (void *)t->sp, bpf_get_current_task_btf(), 0);
+	return 0;
+}
+
+/** settle_await() - have the books settled by what the devices say now. Return: whether they were, in time */
+alone int settle_await(struct thread *t)
+{
+	if (!t)
+		return 0;
+	t->scratch[SETTLE_WANTED] = __sync_fetch_and_add(&control.settle_wanted, 1) + 1;
+	t->scratch[SETTLE_DEADLINE] = bpf_ktime_get_ns() + SETTLE_WAIT_NS;
+	event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE,
+		   0);
+	bpf_loop(HOLD_ROUNDS, settle_round, &t, 0);
+	return t->scratch[SETTLE_OVER];
+}
+
+/* What was given back may be gone from the device by now, and only the device can tell. */
+static inlined int reserve_after_settling(struct thread *t)
+{
+	if (!READ_ONCE(TENANT(t->refused_by)->may_shrink) || !settle_await(t))
+		return LEDGER_E_OVER;
+	return charge_reserve(t);
+}
+
 /** admit() - decide on a call that asks for t->reserved bytes of t->call_device. Return: enum verdict */
 alone int admit(struct thread *t)
 {
@@ -361,6 +404,8 @@ alone int admit(struct thread *t)
 	if (own < 0 && queue_is_ahead(t))
 		return hold_or_answer(t, own, /* never= */ 0);
 	r = charge_reserve(t);
+	if (r == LEDGER_E_OVER && own < 0)
+		r = reserve_after_settling(t);
 	if (r == 0)
 		return own >= 0 ? admitted(t, own) : CALL_RUN;
 	if (r == LEDGER_E_BUSY)

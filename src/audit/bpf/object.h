@@ -13,6 +13,9 @@
 #define COUNT_REFERENCE 1ULL
 #define COUNT_MAPPING	(1ULL << 32)
 
+#define OBJECT_IS_PENDING  (1ULL << 62) /* in counts: the device may not have it yet */
+#define PENDING(t, device) (&PROCESS((t)->process)->pending[(device) & (LEDGER_DEVICES - 1)])
+
 static noinline struct object *object_find(struct thread *t, __u32 kind, __u64 handle)
 {
 	struct object_key key = { .handle = handle, .serial = t->serial, .kind = kind };
@@ -22,15 +25,21 @@ static noinline struct object *object_find(struct thread *t, __u32 kind, __u64 h
 
 /*
  * Store t->fresh as a record and count it against the nearest tenant's cap. It is whole from the first
- * moment on: a record that does not say whose it is yet is one of a dead process to who reaps.
+ * moment on: a record that does not say whose it is yet is one of a dead process to who reaps. One that
+ * stands there already is of something that ended unseen: it makes room, and is counted once.
  */
 static noinline struct object *object_insert(struct thread *t, __u32 kind, __u64 handle)
 {
 	struct object_key key = { .handle = handle, .serial = t->serial, .kind = kind };
 	__u32 tenant = PROCESS(t->process)->chain.tenants[0];
+	struct object *o = bpf_map_lookup_elem(&objects, &key);
 
-	t->fresh.tenant = tenant;
+	t->fresh.tenant = o ? o->tenant : tenant;
 	t->fresh.process = t->process;
+	if (o) {
+		*o = t->fresh;
+		return o;
+	}
 	if (__sync_fetch_and_add(&TENANT(tenant)->n_objects, 1) >= AUDIT_TENANT_OBJECTS ||
 	    bpf_map_update_elem(&objects, &key, &t->fresh, BPF_ANY)) {
 		__sync_fetch_and_sub(&TENANT(tenant)->n_objects, 1);
@@ -102,24 +111,52 @@ static inlined __u64 current_context(const struct thread *t)
 	return n && n <= AUDIT_CONTEXT_DEPTH ? t->contexts[(n - 1) & (AUDIT_CONTEXT_DEPTH - 1)] : 0;
 }
 
+/* The record of the thread's current context. */
+static noinline struct object *context_of(struct thread *t)
+{
+	__u64 context = current_context(t);
+
+	return context ? object_find(t, OBJECT_CONTEXT, context) : 0;
+}
+
+/* @o ends with the current context, whose record is @context if it has one. */
+static noinline int object_belongs(struct thread *t, struct object *o, struct object *context)
+{
+	if (!context)
+		return 0;
+	/* In this order: whoever reaps meanwhile must not find it older than its context. */
+	WRITE_ONCE(o->epoch, context->epoch);
+	WRITE_ONCE(o->context, current_context(t));
+	return 0;
+}
+
+/* The device takes the memory of @o when it is used first, and nobody tells. */
+static noinline int object_is_pending(struct thread *t, struct object *o)
+{
+	struct object *context = context_of(t);
+
+	o->counts |= OBJECT_IS_PENDING;
+	__sync_fetch_and_add(PENDING(t, o->device), o->size);
+	if (context)
+		__sync_fetch_and_add(&context->parent, o->size);
+	return 0;
+}
+
 /** object_new_in_context() - record t->reserved bytes that go with the current context */
 alone int object_new_in_context(struct thread *t, __u32 kind, __u64 handle)
 {
-	struct object *o;
-	__u64 context;
+	struct object *context, *o;
 
 	if (!t)
 		return 0;
-	context = current_context(t);
-	o = context ? object_find(t, OBJECT_CONTEXT, context) : 0;
-	if (o)
-		__sync_fetch_and_add(&o->size, t->reserved);
-	else
-		context = 0;
+	context = context_of(t);
+	if (context)
+		__sync_fetch_and_add(&context->size, t->reserved);
 	o = object_new(t, kind, handle, t->reserved);
-	if (o)
-		o->context = context;
-	return 0;
+	if (!o)
+		return 0;
+	object_belongs(t, o, context);
+	return ROW_AT(t->row)->flags & ROW_PENDING ? object_is_pending(t, o) : 0;
 }
 
 alone __u64 process_left(__u32 process, __u32 device)

@@ -28,22 +28,66 @@ static noinline int order_adopt(void)
 	return process_claim(ORDER->tgid, &ORDER->chain, ORDER->cgroup) < 0 ? ORDER_FULL : 0;
 }
 
-/* Charge what the device says beyond what the calls of the process explain. */
-static noinline int order_overhead(__u32 at)
+static inlined __u64 beyond(__u64 a, __u64 b)
 {
-	struct audit_process *p = PROCESS(at);
-	__u32 device = ORDER->device & (LEDGER_DEVICES - 1);
-	struct ledger *whole = &books[ledger_index(WHOLE_DEVICE, device)];
-	__u64 explained = READ_ONCE(p->use[device]);
-	__u64 wanted = ORDER->bytes > explained ? ORDER->bytes - explained : 0;
-	__u64 was = __sync_lock_test_and_set(&p->overhead[device], wanted);
+	return a > b ? a - b : 0;
+}
 
-	if (wanted > was) {
-		ledger_chain_charge(books, &p->chain, device, wanted - was);
-		ledger_charge(whole, wanted - was);
-	} else {
-		ledger_chain_uncharge(books, &p->chain, device, was - wanted);
-		ledger_uncharge(whole, was - wanted);
+/* Bytes in use that the device has for certain. */
+static inlined __u64 order_firm(const struct audit_process *p, __u32 device)
+{
+	return beyond(p->use[device], p->pending[device]);
+}
+
+/*
+ * What is charged beyond what the device has, even if none of the pending memory is there yet: that much of
+ * the idle memory is gone. Whose it was nobody knows, so none of it is anybody's credit any more. Return: how
+ * much it was.
+ */
+static noinline __u64 order_idle(struct audit_process *p, __u32 device)
+{
+	__u64 gone =
+		beyond(order_firm(p, device) + p->idle[device] + p->overhead[device], ORDER->bytes);
+
+	if (gone > p->idle[device])
+		gone = p->idle[device];
+	if (gone) {
+		p->idle[device] -= gone;
+		p->epoch[device]++;
+	}
+	return gone;
+}
+
+/*
+ * What no call explains is overhead. Where memory is pending the device's number does not tell how much that
+ * is, only that it lies between all of the pending memory being there and none; then it stays what it was
+ * as far as it can, so that memory which comes later is charged already.
+ */
+static noinline __u64 order_overhead(const struct audit_process *p, __u32 device)
+{
+	__u64 least = beyond(ORDER->bytes, p->use[device] + p->idle[device]);
+	__u64 most = beyond(ORDER->bytes, order_firm(p, device) + p->idle[device]);
+
+	if (p->overhead[device] > most)
+		return most;
+	return p->overhead[device] < least ? least : p->overhead[device];
+}
+
+static noinline int order_balance(struct audit_process *p, __u32 device)
+{
+	struct ledger *whole = &books[ledger_index(WHOLE_DEVICE, device)];
+	__u64 was = p->overhead[device], gone = order_idle(p, device);
+	__u64 now = order_overhead(p, device);
+
+	p->overhead[device] = now;
+	if (now > was + gone) {
+		ledger_chain_charge(books, &p->chain, device, now - was - gone);
+		ledger_charge(whole, now - was - gone);
+	} else if (now < was + gone) {
+		ledger_chain_uncharge(books, &p->chain, device, was + gone - now);
+		ledger_uncharge(whole, was + gone - now);
+		if (READ_ONCE(control.n_slots))
+			wake_send(AUDIT_WAKE_FREED, 0, 0, 0);
 	}
 	return 0;
 }
@@ -65,12 +109,13 @@ static noinline int order_settle(void)
 
 	if (at < 0)
 		return ORDER_GONE;
-	if (!charging_begin(at))
+	/* Nothing of the charge may change meanwhile: idle memory that is taken back into use, above all. */
+	if (!moving_begin(at))
 		return ORDER_CHANGED;
 	order_see(PROCESS(at));
 	if (READ_ONCE(PROCESS(at)->n_changes) == ORDER->n_changes)
-		r = order_overhead(at);
-	charging_end(at);
+		r = order_balance(PROCESS(at), ORDER->device & (LEDGER_DEVICES - 1));
+	moving_end(at);
 	return r;
 }
 
@@ -94,12 +139,36 @@ static noinline int order_end(void)
 	return at >= 0 && process_end(at, ORDER->tgid) ? 0 : ORDER_GONE;
 }
 
+/* Whether what a record tells of went with its context. */
+static noinline int object_went_along(const struct object_key *key, const struct object *o)
+{
+	struct object_key of_context = { .handle = o->context,
+					 .serial = key->serial,
+					 .kind = OBJECT_CONTEXT };
+	const struct object *context;
+
+	if (!o->context || key->kind == OBJECT_CONTEXT)
+		return 0;
+	context = bpf_map_lookup_elem(&objects, &of_context);
+	return !context || context->epoch != o->epoch;
+}
+
+static noinline int object_is_stale(const struct object_key *key, const struct object *o)
+{
+	const struct audit_process *p = PROCESS(o->process);
+
+	if (READ_ONCE(p->serial) != key->serial)
+		return 1;
+	if (key->kind == OBJECT_CREDIT)
+		return !o->size || o->epoch != p->epoch[o->device & (LEDGER_DEVICES - 1)];
+	return object_went_along(key, o);
+}
+
 static long object_reap(void *map, struct object_key *key, struct object *o, void *unused)
 {
 	__u32 tenant = o->tenant;
 
-	if (READ_ONCE(PROCESS(o->process)->serial) != key->serial &&
-	    bpf_map_delete_elem(&objects, key) == 0)
+	if (object_is_stale(key, o) && bpf_map_delete_elem(&objects, key) == 0)
 		__sync_fetch_and_sub(&TENANT(tenant)->n_objects, 1);
 	return 0;
 }

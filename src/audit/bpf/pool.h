@@ -2,150 +2,165 @@
 /*
  * Stream-ordered pools and graphs: memory that the driver keeps after it was freed.
  *
- * A pool is charged what it has grown to. What is freed stays charged up to the pool's release
- * threshold, and goes with a trim or with the pool. A graph's allocation nodes are charged when it is
- * instantiated; what an executable graph gives back stays idle on the device until the next one takes it
- * or the device's graph memory is trimmed.
+ * What is freed into a pool stays on the device until the driver gives it back, some time at or after a
+ * synchronisation and as far as the pool's release threshold lets it; after a trim, as far as no stream
+ * is still at work on it. No call tells how much that was, so all of it stays charged, as `idle`, until
+ * the device itself has less (order.h); an allocation that would be refused for it has the device asked
+ * first (hold.h).
+ *
+ * An allocation may take what was freed in the same pool and in the same stream before, or by a call that
+ * waits for the streams: that is its credit. What another stream has freed the driver gives only if that
+ * stream has come so far, so it is no credit. The graphs of a device share a pool of their own, which an
+ * executable graph takes from when it is made and gives to when it is destroyed.
  */
 #ifndef AUDIT_BPF_POOL_H
 #define AUDIT_BPF_POOL_H
 
 #include "place.h"
 
-#define POOL_DEFAULT_OF(device)	 (1ULL + (device)) /* not a handle any driver gives */
-#define POOL_IS_ALIAS		 (1ULL << 63) /* in counts: a name of the device's default pool */
-#define POOL_ATTRIBUTE_THRESHOLD 4
+/* Not handles that any driver gives. */
+#define POOL_DEFAULT_OF(device) (1ULL + (device))
+#define POOL_GRAPHS_OF(device)	(0x101ULL + (device))
 
-/* The pool under a handle; one that was never seen is taken for the device's default pool. */
-static noinline struct object *pool_find(struct thread *t, __u64 handle)
+#define POOL_IS_ALIAS	  (1ULL << 63) /* in counts: a name of the device's default pool */
+#define STREAM_ANY	  (~0ULL)
+#define STREAM_OF_THREAD  (1ULL << 63)
+#define STREAM_LEGACY	  1
+#define STREAM_PER_THREAD 2
+#define CREDIT_MULTIPLIER 0x9e3779b97f4a7c15ULL
+
+#define EPOCH(t, device) READ_ONCE(PROCESS((t)->process)->epoch[(device) & (LEDGER_DEVICES - 1)])
+
+/* A stream by one name: the default stream has two, and every thread may have one of its own. */
+alone __u64 stream_of(__u64 handle, __u32 flags)
+{
+	if (handle == STREAM_PER_THREAD || (!handle && flags & ROW_PER_THREAD))
+		return STREAM_OF_THREAD | (__u32)bpf_get_current_pid_tgid();
+	return handle == STREAM_LEGACY ? 0 : handle;
+}
+
+static noinline struct object *credit_find(struct thread *t, __u64 stream)
+{
+	return object_find(t, OBJECT_CREDIT, t->pool * CREDIT_MULTIPLIER + stream);
+}
+
+/* Take up to @bytes that were freed in the pool and this stream. */
+static inlined __u64 credit_take(struct thread *t, __u64 stream, __u64 bytes)
+{
+	struct object *credit = bytes ? credit_find(t, stream) : 0;
+
+	if (!credit)
+		return 0;
+	return charge_from_idle(t->process, t->call_device, bytes_take(&credit->size, bytes),
+				credit->epoch);
+}
+
+/** credit_give() - @bytes of t->call_device in use went back to the pool, in order of t->stream */
+alone int credit_give(struct thread *t, __u64 bytes)
+{
+	struct object *credit;
+	__u32 epoch;
+
+	if (!t || !bytes)
+		return 0;
+	bytes = charge_to_idle(t->process, t->call_device, bytes);
+	epoch = EPOCH(t, t->call_device);
+	credit = credit_find(t, t->stream);
+	if (!credit)
+		credit = object_new(t, OBJECT_CREDIT, t->pool * CREDIT_MULTIPLIER + t->stream, 0);
+	if (!credit)
+		return 0;
+	if (READ_ONCE(credit->epoch) != epoch) {
+		WRITE_ONCE(credit->size, 0);
+		WRITE_ONCE(credit->epoch, epoch);
+	}
+	__sync_fetch_and_add(&credit->size, bytes);
+	return 0;
+}
+
+/* Of t->size bytes from the pool t->pool, t->reserved becomes what it may have to grow by. */
+alone int credit_use(struct thread *t)
+{
+	if (!t)
+		return 0;
+	t->credit = credit_take(t, t->stream, t->size);
+	if (t->stream != STREAM_ANY)
+		t->credit += credit_take(t, STREAM_ANY, t->size - t->credit);
+	t->reserved = t->size - t->credit;
+	return 0;
+}
+
+/** credit_undo() - the call does not run, or the driver has refused it */
+static inlined int credit_undo(struct thread *t)
+{
+	credit_give(t, t->credit);
+	t->credit = 0;
+	return 0;
+}
+
+/*
+ * The pool under a handle, and its device in t->call_device; one that was never seen is taken for the
+ * device's default pool.
+ */
+static noinline __u64 pool_find(struct thread *t, __u64 handle)
 {
 	struct object *pool = handle ? object_find(t, OBJECT_POOL, handle) : 0;
 
-	t->pool = handle;
-	if (pool && !(pool->counts & POOL_IS_ALIAS))
-		return pool;
 	if (pool)
 		t->call_device = pool->device;
-	t->pool = POOL_DEFAULT_OF(t->call_device);
-	pool = object_find(t, OBJECT_POOL, t->pool);
-	return pool ? pool : object_new(t, OBJECT_POOL, t->pool, 0);
+	return pool && !(pool->counts & POOL_IS_ALIAS) ? handle : POOL_DEFAULT_OF(t->call_device);
 }
 
-static noinline __u64 pool_current(struct thread *t)
-{
-	struct object *o = object_find(t, OBJECT_CURRENT_POOL, t->call_device);
-
-	return o ? o->parent : 0;
-}
-
-/* Make the pool hold @used bytes. Return: how much it has to grow for that. */
-static noinline __u64 pool_grow(struct object *pool, __u64 used)
-{
-	for (int i = 0; i < LEDGER_TRIES; i++) {
-		__u64 size = READ_ONCE(pool->size);
-
-		if (used <= size)
-			return 0;
-		if (__sync_val_compare_and_swap(&pool->size, size, used) == size)
-			return used - size;
-	}
-	return 0;
-}
-
-/* Let the pool keep at most @keep bytes beyond what is in use. Return: how much it gives back. */
-static noinline __u64 pool_shrink(struct object *pool, __u64 keep)
-{
-	for (int i = 0; i < LEDGER_TRIES; i++) {
-		__u64 size = READ_ONCE(pool->size);
-		__u64 used = READ_ONCE(pool->used);
-		__u64 to = used > keep ? used : keep;
-
-		if (size <= to)
-			return 0;
-		if (__sync_val_compare_and_swap(&pool->size, size, to) == size)
-			return size - to;
-	}
-	return 0;
-}
-
-/* A call wants t->size bytes of a pool; t->reserved becomes what the pool must grow by. */
-alone int pool_enter(struct thread *t, __u64 handle, __u64 stream)
-{
-	struct object *pool;
-
-	if (!t)
-		return 0;
-	/* While a stream is captured nothing is allocated: the call becomes a node of a graph. */
-	if (object_find(t, OBJECT_CAPTURE, stream)) {
-		t->pool = 0;
-		return 0;
-	}
-	pool = pool_find(t, handle);
-	if (!pool) {
-		t->reserved = t->size;
-		return 0;
-	}
-	t->reserved = pool_grow(pool, __sync_fetch_and_add(&pool->used, t->size) + t->size);
-	return 0;
-}
-
-/* The call does not run, or the driver has refused it. */
-static noinline int pool_undo(struct thread *t)
-{
-	struct object *pool = t->pool ? object_find(t, OBJECT_POOL, t->pool) : 0;
-
-	if (!pool)
-		return 0;
-	__sync_fetch_and_sub(&pool->used, t->size);
-	__sync_fetch_and_sub(&pool->size, t->reserved);
-	return 0;
-}
-
-alone int pool_allocated(struct thread *t, __u64 address, __u64 stream)
+alone __u64 pool_current(struct thread *t)
 {
 	struct object *o;
 
 	if (!t)
 		return 0;
-	if (!t->pool) {
-		o = object_find(t, OBJECT_CAPTURE, stream);
-		if (o)
-			__sync_fetch_and_add(&o->size, t->size);
-		return 0;
-	}
-	o = object_new(t, OBJECT_MEMORY, address, t->size);
-	if (o)
-		o->parent = t->pool;
-	return 0;
+	o = object_find(t, OBJECT_CURRENT_POOL, t->call_device);
+	return o ? o->parent : 0;
 }
 
-/* t->object was freed into its pool. */
-alone int pool_freed(struct thread *t)
+/** pool_enter() - a call wants t->size bytes of a pool */
+alone int pool_enter(struct thread *t, __u64 handle, __u64 stream)
 {
-	struct object *pool;
+	if (!t)
+		return 0;
+	t->pool = 0;
+	t->stream = stream;
+	/* While a stream is captured nothing is allocated: the call becomes a node of a graph. */
+	if (object_find(t, OBJECT_CAPTURE, stream))
+		return 0;
+	t->pool = pool_find(t, handle);
+	return credit_use(t);
+}
+
+/* Record under the current context what was taken of a pool: it may outlive the context. */
+static noinline struct object *pool_record(struct thread *t, __u32 kind, __u64 handle)
+{
+	struct object *context = context_of(t), *o;
+
+	if (context)
+		__sync_fetch_and_add(&context->used, t->size);
+	o = object_new(t, kind, handle, t->size);
+	if (!o)
+		return 0;
+	o->parent = t->pool;
+	object_belongs(t, o, context);
+	return o;
+}
+
+alone int pool_allocated(struct thread *t, __u64 address)
+{
+	struct object *o;
 
 	if (!t)
 		return 0;
-	pool = object_find(t, OBJECT_POOL, t->object.parent);
-	if (!pool)
-		return charge_drop(t->process, t->object.device, t->object.size);
-	bytes_take(&pool->used, t->object.size);
-	return charge_drop(t->process, pool->device, pool_shrink(pool, pool->parent));
-}
-
-static noinline int pool_trim(struct thread *t, __u64 handle, __u64 keep)
-{
-	struct object *pool = pool_find(t, handle);
-
-	return pool ? charge_drop(t->process, pool->device, pool_shrink(pool, keep)) : 0;
-}
-
-static noinline int pool_set_threshold(struct thread *t, __u64 handle, __u64 value)
-{
-	struct object *pool = pool_find(t, handle);
-
-	if (pool)
-		pool->parent = value;
+	if (t->pool)
+		return pool_record(t, OBJECT_MEMORY, address) != 0;
+	o = object_find(t, OBJECT_CAPTURE, t->stream);
+	if (o)
+		__sync_fetch_and_add(&o->size, t->size);
 	return 0;
 }
 
@@ -175,16 +190,25 @@ static noinline int pool_set_current(struct thread *t, __u64 handle, __u32 ordin
 	return 0;
 }
 
+/* --- graphs -------------------------------------------------------------------------------------- */
+
 /* @graph has @bytes more in its allocation nodes. */
 static noinline int graph_grow(struct thread *t, __u64 graph, __u64 bytes)
 {
-	struct object *o = object_find(t, OBJECT_GRAPH, graph);
+	struct object *o = bytes ? object_find(t, OBJECT_GRAPH, graph) : 0;
 
 	if (o)
 		__sync_fetch_and_add(&o->size, bytes);
 	else if (bytes)
 		object_new(t, OBJECT_GRAPH, graph, bytes);
 	return 0;
+}
+
+/* @graph is new: what was under that handle before is gone. */
+static noinline int graph_begins(struct thread *t, __u64 graph, __u64 bytes)
+{
+	object_take(t, OBJECT_GRAPH, graph);
+	return graph_grow(t, graph, bytes);
 }
 
 static noinline __u64 graph_bytes(struct thread *t, __u64 graph)
@@ -194,20 +218,26 @@ static noinline __u64 graph_bytes(struct thread *t, __u64 graph)
 	return o ? o->size : 0;
 }
 
-#define GRAPH_IDLE(t, device) (&PROCESS((t)->process)->graph_idle[(device) & (LEDGER_DEVICES - 1)])
-
-/* An executable graph takes idle graph memory first; t->reserved becomes the rest. */
-static noinline int graph_enter(struct thread *t, __u64 graph)
+/* An executable graph takes what graphs have given back first. */
+alone int graph_enter(struct thread *t, __u64 graph)
 {
+	if (!t)
+		return 0;
 	t->size = graph_bytes(t, graph);
-	t->reserved = t->size - bytes_take(GRAPH_IDLE(t, t->call_device), t->size);
-	return 0;
+	t->pool = POOL_GRAPHS_OF(t->call_device);
+	t->stream = STREAM_ANY;
+	return credit_use(t);
 }
 
-static noinline int graph_undo(struct thread *t)
+/* The device has its memory from the first launch on. */
+static noinline int graph_instantiated(struct thread *t, __u64 exec)
 {
-	__sync_fetch_and_add(GRAPH_IDLE(t, t->call_device), t->size - t->reserved);
-	return 0;
+	struct object *o;
+
+	if (!t->size)
+		return 0;
+	o = pool_record(t, OBJECT_EXEC, exec);
+	return o ? object_is_pending(t, o) : 0;
 }
 
 #endif

@@ -98,6 +98,8 @@ struct thread {
 	__u64 size;	    /* what the call asks for */
 	__u64 reserved;	    /* what of this was reserved */
 	__u64 pool;
+	__u64 stream; /* that a pool gives to, see stream_of() */
+	__u64 credit; /* what of `size` was given back to the pool before and is not reserved again */
 
 	struct ledger_chain chain;
 	__u32 refused_by;     /* tenant */

@@ -88,7 +88,9 @@ alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cg
 	for (int i = 0; i < LEDGER_DEVICES; i++) {
 		p->use[i] = 0;
 		p->overhead[i] = 0;
-		p->graph_idle[i] = 0;
+		p->idle[i] = 0;
+		p->pending[i] = 0;
+		p->epoch[i] = 0;
 		p->n_contexts[i] = 0;
 		p->device_of[i] = AUDIT_NO_DEVICE;
 		p->hint_of[i] = AUDIT_NO_DEVICE;
@@ -137,6 +139,7 @@ static noinline int process_move_charge(struct audit_process *p, const struct le
 					__u32 device)
 {
 	__u64 bytes = READ_ONCE(p->use[device & (LEDGER_DEVICES - 1)]) +
+		      READ_ONCE(p->idle[device & (LEDGER_DEVICES - 1)]) +
 		      READ_ONCE(p->overhead[device & (LEDGER_DEVICES - 1)]);
 
 	if (!bytes)
