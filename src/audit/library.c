@@ -6,12 +6,14 @@
  * in the code behind its entry: any byte 0xc3 of the same executable segment does, whatever the
  * instruction that it is a part of.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <gelf.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "cuda/calls.h"
 #include "library.h"
 #include "rows.h"
 
@@ -33,14 +35,22 @@ static const char *const names[ROW_COUNT] = {
 #include "rows.def"
 };
 
-/* Beginnings of names of calls that take device memory, should a newer driver bring one. */
-static const char *const looks_allocating[] = {
-	"cuMemAlloc",
-	"cuMemCreate",
-	"cuArrayCreate",
-	"cuArray3DCreate",
-	"cuMipmappedArrayCreate",
-	"cuGraphAddMemAlloc",
+/*
+ * Words in the name of a call that say what it does. One that a newer driver brings may take memory unless
+ * a word says that it looks, gives back or works with what is there, and none that it makes something.
+ * cuCtxSetLimit() is why to set something is not among them.
+ */
+static const char *const words_that_take_nothing[] = {
+	"Can",	      "Cancel",	  "Close",	 "Copy",  "Delete", "Destroy", "Detach",
+	"Disable",    "Discard",  "Enumerate",	 "Free",  "Get",    "Has",     "Is",
+	"Memcpy",     "Memset",	  "Print",	 "Query", "Record", "Release", "Remove",
+	"Signal",     "Stop",	  "Synchronize", "Trim",  "Unbind", "Unload",  "Unmap",
+	"Unregister", "Validate", "Wait",
+};
+static const char *const words_that_make[] = {
+	"Add",	    "Alloc",   "Attach",      "Begin",	 "Bind",   "Clone", "Create",
+	"Grow",	    "Import",  "Instantiate", "Load",	 "Map",	   "Open",  "Push",
+	"Register", "Reserve", "Resize",      "Restore", "Retain",
 };
 
 const char *library_call_name(uint32_t row)
@@ -56,12 +66,25 @@ static int row_by_name(const char *name)
 	return -1;
 }
 
+/* Words begin with a capital: MemAlloc has two, Allocation one. */
+static bool name_has_word(const char *name, const char *const *words, size_t n_words)
+{
+	for (const char *at = name; *at; at++) {
+		size_t n = strcspn(at + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") + 1;
+
+		for (size_t i = 0; i < n_words; i++)
+			if (strlen(words[i]) == n && strncmp(at, words[i], n) == 0)
+				return true;
+	}
+	return false;
+}
+
 static bool name_looks_allocating(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(looks_allocating); i++)
-		if (strncmp(name, looks_allocating[i], strlen(looks_allocating[i])) == 0)
-			return true;
-	return false;
+	if (strncmp(name, "cu", 2) != 0 || !isupper((unsigned char)name[2]) || call_find(name))
+		return false;
+	return name_has_word(name, words_that_make, ARRAY_SIZE(words_that_make)) ||
+	       !name_has_word(name, words_that_take_nothing, ARRAY_SIZE(words_that_take_nothing));
 }
 
 /* --- calls

@@ -40,6 +40,42 @@ static bool is_launch(const struct call *call)
 		strcmp(call->base, "cuGraphLaunch") == 0);
 }
 
+/* What hands out something that is or has device memory, or begins to collect it for a graph. */
+static bool makes_something(const struct call *call)
+{
+	static const enum call_argument out[] = {
+		ARG_OUT_ADDRESS,
+		ARG_OUT_ADDRESS32,
+		ARG_OUT_ARRAY,
+		ARG_OUT_CONTEXT,
+		ARG_OUT_EXTERNAL_MEMORY,
+		ARG_OUT_FREE,
+		ARG_OUT_FREE32,
+		ARG_OUT_GRAPH,
+		ARG_OUT_GRAPH_EXEC,
+		ARG_OUT_GRAPHICS_RESOURCE,
+		ARG_OUT_GREEN_CONTEXT,
+		ARG_OUT_LIBRARY,
+		ARG_OUT_LINK,
+		ARG_OUT_MIPMAPPED_ARRAY,
+		ARG_OUT_MODULE,
+		ARG_OUT_PHYSICAL,
+		ARG_OUT_POOL,
+		ARG_OUT_TOTAL,
+		ARG_OUT_TOTAL32,
+	};
+
+	if (strstr(call->base, "BeginCapture"))
+		return true;
+	if (strstr(call->base, "Get") && call->group != GROUP_INFO)
+		return false;
+	for (unsigned i = 0; i < sizeof(out) / sizeof(out[0]); i++)
+		if (call_argument(call, out[i]) >= 0)
+			return strncmp(call->base, "cuMemGetAddressRange", 20) != 0 &&
+			       strncmp(call->base, "cuStreamGet", 11) != 0;
+	return false;
+}
+
 static size_t n_unknown_with(const char *name)
 {
 	struct library_image image = {};
@@ -60,8 +96,16 @@ static void test_unknown(void)
 	check(n == 0, "library_add: no call that calls.def knows is told as unknown");
 	check(n_unknown_with("cuMemAllocOfTomorrow") == 1,
 	      "library_add: a new call that allocates is");
+	check(n_unknown_with("cuMemConjure") == 1,
+	      "library_add: a new call of which nobody knows what it does is");
+	check(n_unknown_with("cuPoolCreateAndGet") == 1,
+	      "library_add: a new call that makes and tells is");
 	check(n_unknown_with("cuMemGetOfTomorrow") == 0,
 	      "library_add: a new call that tells about memory is not");
+	check(n_unknown_with("cuMemGetAllocationOfTomorrow") == 0,
+	      "library_add: words count as a whole");
+	check(n_unknown_with("cublasCreate_v2") + n_unknown_with("cudaMalloc") == 0,
+	      "library_add: calls of other libraries are not");
 }
 
 int main(void)
@@ -72,6 +116,9 @@ int main(void)
 			check(false, "rows.def: the launch %s has a row", calls[i].name);
 	for (unsigned i = 0; i < CALL_N; i++)
 		if (is_about_memory(&calls[i]) && !has_row(calls[i].name))
+			check(false, "rows.def: %s has a row", calls[i].name);
+	for (unsigned i = 0; i < CALL_N; i++)
+		if (makes_something(&calls[i]) && !has_row(calls[i].name))
 			check(false, "rows.def: %s has a row", calls[i].name);
 	for (unsigned i = 0; i < ROW_COUNT; i++)
 		if (strncmp(engine_row_name(i), "cu", 2) == 0 && !call_find(engine_row_name(i)))

@@ -107,7 +107,7 @@ static char *describe(const struct audit_event *e, const char *text, const struc
 		return text_take(&out);
 	}
 	if (e->kind == AUDIT_EVENT_UNKNOWN_CALL) {
-		text_addf(&out, "%s looks as if it allocates and is not known", text);
+		text_addf(&out, "%s may take memory of the device and is not known", text);
 		return text_take(&out);
 	}
 	if (e->kind == AUDIT_EVENT_UNPROBED || e->kind == AUDIT_EVENT_OFFSETS_REFUSED) {

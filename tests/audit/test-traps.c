@@ -731,6 +731,8 @@ int main(_unused_ int argc, char **argv)
 	bench_open(&b, ENGINE_RUNG_AUTO, 4096 * MIB);
 	bench_limit(&b, LIMIT, 0);
 	fake_open(&b, argv[1]);
+	bench_pump(&b, 1);
+	CHECK(b.n_events[AUDIT_EVENT_UNKNOWN_CALL] == 1, "cuMemConjure is told of");
 	settling = shared_memory(sizeof(*settling));
 	/* A device cannot be taken back: the cases with one come first. */
 	for (unsigned devices = 1; devices <= 2; devices++) {
