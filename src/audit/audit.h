@@ -66,13 +66,21 @@ struct audit_tenant {
 	char name[AUDIT_NAME];
 };
 
+/*
+ * What a context costs with a driver that nobody has seen yet is taken to be much, so that what follows does
+ * not run on borrowed memory; but no more than there is left, or nobody would ever see it.
+ */
+#define AUDIT_CONTEXT_UNKNOWN (~0ULL)
+#define AUDIT_CONTEXT_GUESS   (512ULL << 20)
+
 /**
  * struct audit_device - one device (user space writes all)
  * @uuid:		its identity
  * @in_use:		whether this number names a device
  * @nvml_index:		its number in NVML
  * @total:		bytes that it has
- * @context_bytes:	what a process' first context is taken to cost until the books are settled
+ * @context_bytes:	what a process' first context is taken to cost until the books are settled, or
+ *			AUDIT_CONTEXT_UNKNOWN
  *
  * What all tenants together use of it, and what nobody owns, is the ledger of tenant 0; its max is
  * the total less the reserve.

@@ -53,7 +53,8 @@ void daemon_devices_apply(struct daemon *d)
 		uuid_bytes(d->gpu->devices[i].uuid, device.uuid);
 		device.nvml_index = i;
 		device.total = d->gpu->devices[i].total_bytes;
-		device.context_bytes = d->context_bytes[i];
+		device.context_bytes =
+			d->context_bytes[i] ? d->context_bytes[i] : AUDIT_CONTEXT_UNKNOWN;
 		engine_device_set(d->engine, i, &device, daemon_reserve(d, i));
 	}
 }

@@ -207,6 +207,33 @@ static void context_costs(void)
 	CHECK(engine_device_set(b.engine, 0, &device, 0) == 0);
 }
 
+static void first_context_of_a_new_driver(void)
+{
+	struct audit_device device = { .total = 4096 * MIB,
+				       .context_bytes = AUDIT_CONTEXT_UNKNOWN };
+	unsigned long context, address;
+
+	CHECK(engine_device_set(b.engine, 0, &device, 0) == 0);
+	/* Nobody tells how much it was: much of what there is, at most all. */
+	CHECK(CUDA("cuCtxCreate_v2", &context, 0, 0) == 0);
+	EXPECT(AUDIT_CONTEXT_GUESS);
+	CHECK(CUDA("cuCtxDestroy_v2", context) == 0);
+	CHECK(settle(0) == 0);
+	allocate(900 * MIB);
+	CHECK(CUDA("cuCtxCreate_v2", &context, 0, 0) == 0);
+	EXPECT(1000 * MIB);
+	CHECK(CUDA("cuMemAlloc_v2", &address, MIB) == OUT_OF_MEMORY);
+	CHECK(CUDA("cuCtxDestroy_v2", context) == 0);
+	/* The device tells at once: the thread goes on with what it really was. */
+	settling->pid = getpid();
+	settling->asked = 970 * MIB;
+	CHECK(CUDA("cuCtxCreate_v2", &context, 0, 0) == 0);
+	EXPECT(970 * MIB);
+	settling->asked = 0;
+	device.context_bytes = 0;
+	CHECK(engine_device_set(b.engine, 0, &device, 0) == 0);
+}
+
 /* 6 */
 static void process_ends(void)
 {
@@ -659,6 +686,26 @@ static void information(void)
 	CHECK(CUDA("cuDeviceTotalMem_v2", &total, 0) == 0 && total == LIMIT);
 }
 
+/* Part of the device is never handed out, to nobody. */
+static void information_and_reserve(void)
+{
+	struct audit_device device = { .total = 4096 * MIB };
+	unsigned long free_bytes, total, address;
+
+	CHECK(engine_device_set(b.engine, 0, &device, /* reserve= */ 3500 * MIB) == 0);
+	fakes->free_bytes = 4000 * MIB;
+	fakes->total_bytes = 4096 * MIB;
+	CHECK(CUDA("cuMemGetInfo_v2", &free_bytes, &total) == 0);
+	CHECK(free_bytes == 500 * MIB && total == LIMIT, "%lu of %lu", free_bytes, total);
+	CHECK(CUDA("cuMemAlloc_v2", &address, 597 * MIB) == OUT_OF_MEMORY);
+	allocate(free_bytes);
+	CHECK(CUDA("cuMemGetInfo_v2", &free_bytes, &total) == 0 && free_bytes == 96 * MIB);
+	CHECK(CUDA("cuMemAlloc_v2", &address, free_bytes + 1) == OUT_OF_MEMORY);
+	allocate(free_bytes);
+	CHECK(CUDA("cuMemGetInfo_v2", &free_bytes, &total) == 0 && free_bytes == 0);
+	CHECK(engine_device_set(b.engine, 0, &device, /* reserve= */ 0) == 0);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -671,6 +718,7 @@ static const struct {
 	{ "4 a context takes pools, graphs and managed memory along", context_takes_all_along, 1 },
 	{ "4 records go along with their context", records_go_along, 1 },
 	{ "5 a context costs memory itself", context_costs, 1 },
+	{ "5 the first context of a new driver", first_context_of_a_new_driver, 1 },
 	{ "6 the end of a process, nothing freed", process_ends, 1 },
 	{ "7 a child starts at zero and is charged to the same tenant", fork_and_daemonise, 1 },
 	{ "8 memory of another process", memory_of_another_process, 1 },
@@ -692,6 +740,7 @@ static const struct {
 	{ "21 calls inside calls, and jumps out of them", calls_inside_calls, 1 },
 	{ "sizes of pitched memory and arrays", sizes, 1 },
 	{ "information agrees with the limit", information, 1 },
+	{ "information agrees with the reserve of the device", information_and_reserve, 1 },
 };
 
 static int run_case(void *userdata)

@@ -54,7 +54,7 @@ static noinline int enter_context(struct thread *t, const struct row *row)
 	if (t->candidates)
 		return 0;
 	if (READ_ONCE(PROCESS(t->process)->n_contexts[device & (LEDGER_DEVICES - 1)]) == 0)
-		t->size = t->reserved = DEVICE(device)->context_bytes;
+		t->size = t->reserved = context_cost(t->process, device);
 	return 0;
 }
 
@@ -226,6 +226,12 @@ alone int settle_later(struct thread *t)
 static inlined int context_cost_is_overhead(struct thread *t)
 {
 	charge_to_overhead(t->process, t->call_device, t->reserved);
+	/* A guess stands no longer than it must: a program looks next how much memory it has. */
+	if (t->reserved &&
+	    READ_ONCE(DEVICE(t->call_device)->context_bytes) == AUDIT_CONTEXT_UNKNOWN) {
+		charge_may_shrink(PROCESS(t->process));
+		return settle_await(t);
+	}
 	return settle_later(t);
 }
 
@@ -715,13 +721,30 @@ static noinline __u64 info_total(struct thread *t)
 	return total;
 }
 
+static inlined __u64 lesser(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* Bytes that the device would still give to the process, where the driver says @driver_free. */
+static noinline __u64 info_device_left(struct thread *t, __u64 driver_free)
+{
+	const struct ledger *whole = &books[ledger_index(WHOLE_DEVICE, t->call_device)];
+	__u64 total = READ_ONCE(DEVICE(t->call_device)->total), max = READ_ONCE(whole->max);
+	__u64 reserve = max < total ? total - max : 0;
+
+	if (!charge_is_bounded(&PROCESS(t->process)->chain, t->call_device))
+		return driver_free;
+	return lesser(driver_free > reserve ? driver_free - reserve : 0, ledger_left(whole));
+}
+
 /* Total and free bytes to show, where the driver says *free: free in t->scratch[6], total in [7]. */
 static noinline int info_values(struct thread *t, __u64 driver_free)
 {
 	__u64 left = ledger_chain_left(books, &PROCESS(t->process)->chain, t->call_device);
 
 	t->scratch[7] = info_total(t);
-	t->scratch[6] = left < driver_free ? left : driver_free;
+	t->scratch[6] = lesser(left, info_device_left(t, driver_free));
 	for (int i = 0; i < 2 * AUDIT_WRITES; i++)
 		t->scratch[i] = 0;
 	return t->scratch[7] != LEDGER_NO_LIMIT;

@@ -37,13 +37,24 @@ static noinline int charge_has_request(struct ledger_chain *chain, __u32 device)
 	return 0;
 }
 
+/*
+ * Whether the device as a whole must have room for what the process takes: not for somebody with limits
+ * alone as the driver sees to that itself, unless part of the device is never handed out.
+ */
+static noinline int charge_is_bounded(struct ledger_chain *chain, __u32 device)
+{
+	__u64 max = READ_ONCE(books[ledger_index(WHOLE_DEVICE, device)].max);
+
+	return max < READ_ONCE(DEVICE(device)->total) || charge_has_request(chain, device);
+}
+
 static noinline int charge_device(struct thread *t, struct audit_process *p, __u32 device,
 				  __u64 bytes)
 {
 	struct ledger *whole = &books[ledger_index(WHOLE_DEVICE, device)];
 	int r;
 
-	if (!charge_has_request(&p->chain, device)) {
+	if (!charge_is_bounded(&p->chain, device)) {
 		ledger_charge(whole, bytes);
 		return 0;
 	}

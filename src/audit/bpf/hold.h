@@ -24,6 +24,7 @@
 
 #define HOLD_PROBES	   64
 #define HOLD_ROUNDS	   (1 << 20)
+#define SETTLE_ROUNDS	   (1 << 23)
 #define HOLDER_SILENT_NS   2000000000ULL
 #define WRITE_WAIT_NS	   1000000000ULL
 #define LAUNCH_WAIT_NS	   1000000000ULL /* a launch waits for the holder no longer */
@@ -231,28 +232,29 @@ static noinline int slot_hand_over(struct audit_regs *ctx, struct thread *t)
 	return over == 3 ? CALL_IGNORE : hold_failed(t, PROCESS(t->process)->chain.tenants[0]);
 }
 
+/* Whom a refusal is about: where the device is full, that is who asks. */
+static inlined __u32 tenant_concerned(struct thread *t)
+{
+	return t->refused_by == WHOLE_DEVICE ? PROCESS(t->process)->chain.tenants[0]
+					     : t->refused_by;
+}
+
 static noinline __u64 hold_wait_of(struct thread *t)
 {
-	__u64 wait_max = TENANT(t->refused_by)->wait_max_ns;
+	__u64 wait_max = TENANT(tenant_concerned(t))->wait_max_ns;
 	__u64 wait_low = TENANT(PROCESS(t->process)->chain.tenants[0])->wait_low_ns;
 
 	if (t->reason == AUDIT_REASON_MAX)
 		return wait_max;
 	if (t->reason == AUDIT_REASON_DEVICE)
-		return wait_low;
+		return charge_has_request(&PROCESS(t->process)->chain, t->call_device) ? wait_low
+										       : wait_max;
 	return wait_max > wait_low ? wait_max : wait_low;
 }
 
 static inlined __u64 deadline_of(__u64 begin, __u64 wait_ns)
 {
 	return wait_ns > ~begin ? ~0ULL : begin + wait_ns;
-}
-
-/* Whom a refusal is about: where the device is full, that is who asks. */
-static inlined __u32 tenant_concerned(struct thread *t)
-{
-	return t->refused_by == WHOLE_DEVICE ? PROCESS(t->process)->chain.tenants[0]
-					     : t->refused_by;
 }
 
 static noinline int refused(struct thread *t, __u64 waited_ns)
@@ -335,8 +337,7 @@ static noinline int queue_is_ahead(struct thread *t)
 	}
 	t->refused_by = WHOLE_DEVICE;
 	return READ_ONCE(books[ledger_index(WHOLE_DEVICE, t->call_device)].n_queued) &&
-	       charge_has_request(&p->chain, t->call_device) && holder_is_there() &&
-	       hold_wait_of(t);
+	       charge_is_bounded(&p->chain, t->call_device) && holder_is_there() && hold_wait_of(t);
 }
 
 static noinline int admitted(struct thread *t, int own)
@@ -381,7 +382,7 @@ alone int settle_await(struct thread *t)
 	t->scratch[SETTLE_DEADLINE] = bpf_ktime_get_ns() + SETTLE_WAIT_NS;
 	event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE,
 		   0);
-	bpf_loop(HOLD_ROUNDS, settle_round, &t, 0);
+	bpf_loop(SETTLE_ROUNDS, settle_round, &t, 0);
 	return t->scratch[SETTLE_OVER];
 }
 

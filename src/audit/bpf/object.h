@@ -164,6 +164,19 @@ alone __u64 process_left(__u32 process, __u32 device)
 	return ledger_chain_left(books, &PROCESS(process)->chain, device);
 }
 
+/** context_cost() - what to reserve for the process' first context on a device */
+alone __u64 context_cost(__u32 process, __u32 device)
+{
+	__u64 cost = READ_ONCE(DEVICE(device)->context_bytes), left;
+
+	if (cost != AUDIT_CONTEXT_UNKNOWN)
+		return cost;
+	left = ledger_chain_left(books, &PROCESS(process)->chain, device);
+	if (left > AUDIT_CONTEXT_GUESS)
+		return AUDIT_CONTEXT_GUESS;
+	return left ? left : 1;
+}
+
 /* The strictest device of those that the process is on, for a thread whose context nobody has seen. */
 alone int device_strictest(__u32 process)
 {

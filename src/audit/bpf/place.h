@@ -91,6 +91,7 @@ static noinline int place_find_candidates(struct thread *t)
 	__u32 n = READ_ONCE(control.n_devices);
 	/* Numbers that no device has: were they told apart by `n`, clang 18 would not unroll the loop. */
 	__u32 known = n < LEDGER_DEVICES ? ~0U << n : 0;
+	__u64 cost;
 
 #pragma unroll
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
@@ -102,8 +103,9 @@ static noinline int place_find_candidates(struct thread *t)
 		if (known & 1U << i)
 			continue;
 		t->candidates |= 1U << i;
-		if (DEVICE(i)->context_bytes > t->reserved)
-			t->reserved = DEVICE(i)->context_bytes;
+		cost = context_cost(t->process, i);
+		if (cost > t->reserved)
+			t->reserved = cost;
 	}
 	t->size = t->reserved;
 	return 0;
