@@ -139,31 +139,41 @@ static void sync_bring(struct warp *w, const struct insn *in, u32 mask)
 	}
 }
 
+/*
+ * Has the fragment come for the same? What is carried out once for all lanes has to be one and the same
+ * instruction, as its operands are those of all.
+ */
+static bool waits_with(const struct fragment *f, const struct insn *in, u32 members)
+{
+	return f->state == FRAGMENT_WARP_SYNC && f->members == members &&
+	       f->wait->inner == in->inner && (f->wait == in || !(in->flags & INSN_TOGETHER));
+}
+
 /* Lets the lanes that wait for @members take what they came for, if all are there. */
 static bool sync_finish(struct warp *w, const struct insn *in, u32 members)
 {
+	bool together = in->flags & INSN_TOGETHER;
 	u8 *base = w->base[0];
 	u32 there = 0;
 
 	for (u32 i = 0; i < w->n_fragments; i++) {
-		struct fragment *f = &w->fragments[i];
-
-		if (f->state == FRAGMENT_WARP_SYNC && f->members == members &&
-		    f->wait->inner == in->inner)
-			there |= f->mask;
+		if (waits_with(&w->fragments[i], in, members))
+			there |= w->fragments[i].mask;
 	}
 	if (members & w->alive & ~there)
 		return false;
 
 	w->members = there;
+	if (together)
+		in->inner(w, in, there);
 	for (u32 i = 0; i < w->n_fragments; i++) {
 		struct fragment *f = &w->fragments[i];
 
-		if (f->state != FRAGMENT_WARP_SYNC || f->members != members ||
-		    f->wait->inner != in->inner)
+		if (!waits_with(f, in, members))
 			continue;
 		w->base[0] = f->frame->regs;
-		f->wait->inner(w, f->wait, f->mask);
+		if (!together)
+			f->wait->inner(w, f->wait, f->mask);
 		f->state = FRAGMENT_READY;
 	}
 	w->base[0] = base;
@@ -203,7 +213,8 @@ int warp_sync(struct warp *w, const struct insn *in, u32 mask)
 		fragment_add(w, mask & ~same, in, w->frame);
 		mask = same;
 	}
-	sync_bring(w, in, mask);
+	if (!(in->flags & INSN_TOGETHER))
+		sync_bring(w, in, mask);
 	if (!(members & w->alive & ~mask)) {
 		w->members = mask;
 		in->inner(w, in, mask);

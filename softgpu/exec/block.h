@@ -156,6 +156,17 @@ exec_fn *find_warp_op(const struct ptx_insn *in);
 exec_fn *find_atom(const struct ptx_insn *in);
 exec_fn read_sreg, read_activemask, read_dynamic_shared, read_frame_address, is_in_space;
 
+/* ---- matrix.c ------------------------------------------------------------------------------------- */
+
+exec_fn matrix_multiply, matrix_load, matrix_store, matrix_rows_load, matrix_rows_store,
+	matrix_transpose;
+
+/* Does it leave its matrix d in registers, and not in memory? */
+static inline bool matrix_writes(const struct insn *in)
+{
+	return in->inner != matrix_store && in->inner != matrix_rows_store;
+}
+
 /* ---- exec-video.c -------------------------------------------------------------------------------- */
 
 exec_fn video;

@@ -4,8 +4,7 @@
  */
 #include "softgpu/exec/decode.h"
 
-/* Fills op[0], imm, flags and space; whether the place is known now. */
-static bool decode_address(struct decoder *d, struct insn *t, const struct ptx_operand *o)
+bool decode_address(struct decoder *d, struct insn *t, const struct ptx_operand *o)
 {
 	t->space = d->in->space;
 	t->imm = o->imm;

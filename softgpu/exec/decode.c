@@ -783,6 +783,7 @@ static bool ends_piece(const struct ptx_insn *in)
 	case PTX_OP_REDUX:
 	case PTX_OP_ELECT:
 	case PTX_OP_NANOSLEEP:
+	case PTX_OP_MMA ... PTX_OP_MOVMATRIX:
 		return true;
 	default:
 		return false;
@@ -848,6 +849,9 @@ static void decode_one(struct decoder *d)
 	case PTX_OP_REDUX:
 	case PTX_OP_ELECT:
 		decode_warp_op(d);
+		break;
+	case PTX_OP_MMA ... PTX_OP_MOVMATRIX:
+		decode_matrix(d);
 		break;
 	case PTX_OP_ACTIVEMASK:
 	case PTX_OP_NANOSLEEP:

@@ -44,6 +44,12 @@ static const char *const templates[] = {
 	"bar.warp.sync $w", "bar.sync 0", "bar.sync 1, 64", "bar.arrive 1, 64", "bar.red.popc.u32 $w, 2, $p",
 	"bar.sync $w", "membar.gl", "nanosleep.u32 $i", "bra $l", "@$p bra $l", "@!$p bra $l",
 	"brx.idx $w, targets", "call ($w), twice, ($w)", "call ($w), deep, ($w)", "call ($w), $d, ($w), proto",
+	"mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32 {$w, $w}, {$w}, {$w}, {$w, $w}",
+	"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {$d, $d}, {$d}, {$d}, {$d, $d}",
+	"wmma.load.a.sync.aligned.col.m16n16k16.global.s8 {$w, $w}, [$m], $w",
+	"wmma.store.d.sync.aligned.row.m8n8k32.s32 [$d], {$w, $w}",
+	"ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {$w, $w}, [$w]",
+	"stmatrix.sync.aligned.m8n8.x1.b16 [$d], {$w}", "movmatrix.sync.aligned.m8n8.trans.b16 $w, $w",
 	"mov.u64 $d, twice", "@$p exit", "@$p ret", "@$p trap",
 };
 /* clang-format on */

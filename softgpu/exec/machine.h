@@ -77,7 +77,10 @@ struct insn {
 	u32 op[N_OPERANDS];
 	u32 guard; /* operand: a predicate */
 	u32 guard_xor;
-	u64 imm; /* offset of a memory operand, or the bits for MXCSR */
+	union {
+		u64 imm; /* offset of a memory operand, or the bits for MXCSR */
+		const struct matrix *matrix;
+	};
 	union {
 		exec_fn *inner;		   /* of a handler that wraps another */
 		const struct insn *target; /* of a branch */
@@ -99,6 +102,29 @@ struct insn {
 #define INSN_SYNC	   4  /* shfl.sync and its kin: op[5] names the lanes */
 #define INSN_NEG_PRED	   8  /* the predicate operand is negated */
 #define INSN_SATFINITE	   16 /* cvt: no infinity */
+#define INSN_TOGETHER	   32 /* its second half is carried out once, for all lanes (matrix.c) */
+
+/* A matrix that lies in registers of all lanes. Where its elements are, matrix.c says. */
+struct fragment_shape {
+	u8 type; /* enum ptx_type */
+	u8 rows;
+	u8 run;	 /* elements side by side in a lane */
+	u8 bits; /* of an element */
+	u16 cols;
+	u8 n_regs;
+	u8 reg_bytes;
+	u32 regs[8]; /* operands */
+};
+
+/* What an instruction on matrices works on; op[0] is its address, op[1] the stride. */
+struct matrix {
+	struct fragment_shape d, a, b, c;
+	u64 offset;
+	bool by_cols; /* in memory a column of d is in one piece; of eight by eight: transposed */
+	bool satfinite;
+	u8 bop;
+	u8 round; /* enum ptx_round: of doubles */
+};
 
 struct branch_table {
 	u32 n;

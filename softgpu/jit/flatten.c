@@ -116,6 +116,22 @@ static void add_slots(struct flat *f, const struct call_slot *slots, u32 n)
 	}
 }
 
+static void add_fragment(struct flat *f, const struct fragment_shape *shape)
+{
+	for (u32 i = 0; i < shape->n_regs; i++)
+		add_operand(f, shape->regs[i]);
+}
+
+/* The lanes' shares of matrices. Loads and stores have one, d, which only the handler tells apart. */
+static void add_matrix_reads(struct flat *f, const struct insn *in)
+{
+	add_fragment(f, &in->matrix->a);
+	add_fragment(f, &in->matrix->b);
+	add_fragment(f, &in->matrix->c);
+	if (!matrix_writes(in))
+		add_fragment(f, &in->matrix->d);
+}
+
 static void add_uses(struct flat *f, const struct insn *in, const struct insn_shape *shape,
 		     struct jit_insn *ret)
 {
@@ -133,6 +149,8 @@ static void add_uses(struct flat *f, const struct insn *in, const struct insn_sh
 	}
 	if (in->fn == flow_ret)
 		add_slots(f, f->code->rets, f->code->n_rets);
+	if (in->flags & INSN_TOGETHER && in->fn == warp_sync)
+		add_matrix_reads(f, in);
 	ret->n_reads = (u8)(f->n_operands - start);
 	if (f->n_operands - start > UINT8_MAX)
 		f->no_memory = true;
@@ -143,6 +161,8 @@ static void add_uses(struct flat *f, const struct insn *in, const struct insn_sh
 	}
 	if (in->fn == flow_call)
 		add_slots(f, in->call->rets, in->call->n_rets);
+	if (in->flags & INSN_TOGETHER && in->fn == warp_sync && matrix_writes(in))
+		add_fragment(f, &in->matrix->d);
 	ret->n_writes = (u8)(f->n_operands - start);
 }
 
@@ -163,7 +183,8 @@ static void flatten_insn(struct flat *f, u32 i, struct jit_insn *ret)
 		.flags = shape->flags,
 		.guard = in->guard,
 		.guard_xor = in->guard_xor,
-		.imm = in->imm,
+		/* Where a matrix is described is an address of this process. */
+		.imm = in->flags & INSN_TOGETHER && in->fn == warp_sync ? 0 : in->imm,
 		.space = in->space,
 		.bytes = in->bytes,
 		.vec = in->vec,

@@ -354,8 +354,11 @@ static void body_keep(struct parser *p)
 	f->operands = arena_copy(p->arena, p->operands, p->n_operands * sizeof(*p->operands));
 	f->n_tables = p->n_tables;
 	f->tables = arena_copy(p->arena, p->tables, p->n_tables * sizeof(*p->tables));
+	f->n_matrices = p->n_matrices;
+	f->matrices = arena_copy(p->arena, p->matrices, p->n_matrices * sizeof(*p->matrices));
 	f->defined = true;
-	if (!f->insns || !f->operands || !f->tables || registers_share(f, &p->protos[f->proto]) < 0)
+	if (!f->insns || !f->operands || !f->tables || !f->matrices ||
+	    registers_share(f, &p->protos[f->proto]) < 0)
 		parse_no_memory(p);
 }
 
@@ -378,7 +381,7 @@ static void parse_defined(struct parser *p, struct ptx_function *f, struct head 
 {
 	p->func = f;
 	p->func_name = head->name->text;
-	p->n_insns = p->n_operands = p->n_tables = p->n_pending = 0;
+	p->n_insns = p->n_operands = p->n_tables = p->n_matrices = p->n_pending = 0;
 	p->frame_top = 0;
 	p->label_at_end = false;
 	f->carry = UINT32_MAX;

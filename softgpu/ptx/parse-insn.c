@@ -13,6 +13,14 @@ const char *insn_name(const struct parser *p)
 	return p->words.text;
 }
 
+void insn_name_add(struct parser *p, const struct token *word)
+{
+	size_t at = strlen(p->words.text);
+
+	snprintf(p->words.text + at, sizeof(p->words.text) - at, ".%.*s",
+		 word->len < 32 ? (int)word->len : 32, word->text);
+}
+
 static void bad_operand(struct parser *p, const char *why)
 {
 	parse_fail(p, p->insn.line, "%s: operand %u: %s", insn_name(p),
@@ -299,10 +307,8 @@ static void parse_words(struct parser *p)
 	while (!p->error && p->token.kind == TOKEN_DOT) {
 		const struct token *t = &p->token;
 		int r = words_add(&p->words, t->text, t->len, &p->insn);
-		size_t at = strlen(p->words.text);
 
-		snprintf(p->words.text + at, sizeof(p->words.text) - at, ".%.*s",
-			 t->len < 32 ? (int)t->len : 32, t->text);
+		insn_name_add(p, t);
 		if (r == WORDS_E_REFUSED)
 			parse_refuse(p, t->line, "%s: this instruction is not run here",
 				     insn_name(p));
@@ -368,6 +374,29 @@ static void refuse(struct parser *p, const struct token *mnemonic)
 		     mnemonic->text);
 }
 
+static void parse_by_words(struct parser *p)
+{
+	p->insn.vec = 0;
+	parse_words(p);
+	skip_bank(p);
+	if (p->insn.vec == 0)
+		p->insn.vec = 1;
+
+	switch (p->insn.op) {
+	case PTX_OP_BRA:
+		parse_branch(p);
+		break;
+	case PTX_OP_BRX:
+		parse_branch_table(p);
+		break;
+	case PTX_OP_CALL:
+		parse_call(p);
+		break;
+	default:
+		parse_plain(p);
+	}
+}
+
 static void parse_unguarded(struct parser *p, const struct token *mnemonic, uint32_t guard,
 			    uint32_t flags)
 {
@@ -394,25 +423,10 @@ static void parse_unguarded(struct parser *p, const struct token *mnemonic, uint
 		refuse(p, mnemonic);
 		return;
 	}
-	p->insn.vec = 0;
-	parse_words(p);
-	skip_bank(p);
-	if (p->insn.vec == 0)
-		p->insn.vec = 1;
-
-	switch (info->op) {
-	case PTX_OP_BRA:
-		parse_branch(p);
-		break;
-	case PTX_OP_BRX:
-		parse_branch_table(p);
-		break;
-	case PTX_OP_CALL:
-		parse_call(p);
-		break;
-	default:
-		parse_plain(p);
-	}
+	if (info->op >= PTX_OP_MMA && info->op <= PTX_OP_MOVMATRIX)
+		parse_matrix(p);
+	else
+		parse_by_words(p);
 }
 
 void parse_instruction(struct parser *p, const struct token *mnemonic)

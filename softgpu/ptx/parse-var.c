@@ -41,7 +41,7 @@ enum ptx_type expect_type(struct parser *p)
 
 	if (p->token.kind == TOKEN_DOT)
 		type = type_find(p->token.text, p->token.len);
-	if (type == PTX_TYPE_NONE)
+	if (type == PTX_TYPE_NONE || type >= PTX_S4)
 		parse_unexpected(p, "a type");
 	next(p);
 	return type;

@@ -364,6 +364,7 @@ static void parser_done(struct parser *p)
 	free(p->insns);
 	free(p->operands);
 	free(p->tables);
+	free(p->matrices);
 	free(p->pending);
 	free(p->init);
 	free(p->relocs);

@@ -10,6 +10,7 @@
  *	parse-operand.c	operands as they are written, and their types
  *	parse-special.c	instructions whose operands no shape tells
  *	parse-flow.c	labels, branches, calls
+ *	parse-matrix.c	instructions on matrices
  *
  * The first error is the only one: parse_fail() notes it and ends the text, so that every loop
  * that waits for a token stops. Nobody needs to test for errors but before using what he got.
@@ -95,6 +96,7 @@ struct parser {
 	VEC(struct ptx_insn, insns);
 	VEC(struct ptx_operand, operands);
 	VEC(struct ptx_table, tables);
+	VEC(struct ptx_matrix, matrices);
 	VEC(struct pending, pending);
 	uint32_t frame_top;
 	struct {
@@ -182,6 +184,8 @@ void push_source(struct parser *p, const struct raw *raw, enum ptx_type type, bo
 void push_result(struct parser *p, const struct raw *raw, enum ptx_type type, bool relaxed);
 void push_mem(struct parser *p, struct raw *raw);
 const char *insn_name(const struct parser *p);
+/* insn_name_add() - a word more of the mnemonic, for messages */
+void insn_name_add(struct parser *p, const struct token *word);
 
 /* parse-operand.c */
 /* parse_operands() - fills parser.raws up to the ";" */
@@ -196,6 +200,10 @@ bool types_agree(enum ptx_type declared, enum ptx_type used, bool relaxed);
 void parse_special(struct parser *p, const struct form *form);
 /* check_words() - what forms cannot tell of words and types */
 void check_words(struct parser *p);
+
+/* parse-matrix.c */
+/* parse_matrix() - of mma, wmma, ldmatrix, stmatrix, movmatrix: words and operands */
+void parse_matrix(struct parser *p);
 
 /* parse-flow.c */
 void label_define(struct parser *p, struct name *name, uint32_t line);

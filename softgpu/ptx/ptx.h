@@ -16,8 +16,8 @@
  *   - Variables declared inside functions (.shared, .global, .const) are the module's.
  *   - The carry flag of add.cc and its kin is a predicate register of the function.
  *
- * What an interpreter here cannot run (tensor cores, textures, TMA) does not parse: ptx_parse()
- * names it in the log.
+ * What an interpreter here cannot run (clusters, bulk copies) does not parse: ptx_parse() names it in
+ * the log.
  */
 #ifndef SOFTGPU_PTX_H
 #define SOFTGPU_PTX_H
@@ -53,7 +53,11 @@
 	X(F32X2, "f32x2", 8, 'f')                                                                  \
 	X(U16X2, "u16x2", 4, 'u')                                                                  \
 	X(S16X2, "s16x2", 4, 's')                                                                  \
-	X(TF32, "tf32", 4, 'f')
+	X(TF32, "tf32", 4, 'f')                                                                    \
+	/* Elements of matrices alone: less than a byte each. */                                   \
+	X(S4, "s4", 1, 's')                                                                        \
+	X(U4, "u4", 1, 'u')                                                                        \
+	X(B1, "b1", 1, 'b')
 
 /* clang-format off */
 enum ptx_type {
@@ -183,6 +187,8 @@ enum ptx_mode {
 	PTX_MODE_SYNC, PTX_MODE_ARRIVE, PTX_MODE_RED, PTX_MODE_WARP,
 	/* cp.async; the copy itself has none */
 	PTX_MODE_COMMIT_GROUP, PTX_MODE_WAIT_GROUP, PTX_MODE_WAIT_ALL,
+	/* wmma; the multiplication itself has none */
+	PTX_MODE_LOAD, PTX_MODE_STORE,
 };
 /* clang-format on */
 
@@ -222,7 +228,7 @@ enum ptx_mode {
  * @guard:	predicate register that decides whether it runs, or PTX_NO_GUARD
  * @first:	its operands are ptx_function.operands[first] and the n_ops - 1 after it
  * @aux:	CALL: index of the prototype in ptx_module.protos; BRX: index of the table in
- *		ptx_function.tables
+ *		ptx_function.tables; of matrix instructions: index in ptx_function.matrices
  * @line:	line of the text, from 1
  *
  * Operand order is that of the text, results first: `setp` has p, q, a, b, c; `shfl` and `match`
@@ -277,6 +283,34 @@ struct ptx_proto {
 struct ptx_table {
 	uint32_t n;
 	uint32_t *targets;
+};
+
+/* A matrix as the lanes of a warp hold it: [n_regs] registers of [reg_type] in each. */
+struct ptx_fragment {
+	uint8_t type; /* of the elements */
+	uint8_t run;  /* so many elements of a row are side by side in a lane */
+	uint8_t rows;
+	uint16_t cols;
+	uint8_t n_regs;
+	uint8_t reg_type;
+};
+
+/**
+ * struct ptx_matrix - what a matrix instruction works on
+ * @d:		the result, or what is loaded or stored
+ * @b:		by its columns: as many rows as it has columns, [cols] is k
+ * @by_cols:	loads and stores: elements of a column of the fragment are side by side in memory;
+ *		ldmatrix and its kin: transposed
+ * @bop:	of single bits: PTX_BOP_AND or PTX_BOP_XOR
+ *
+ * Operands: of mma, the registers of d, a, b, c; of loads, registers, [address], stride; of stores,
+ * [address], registers, stride. ldmatrix, stmatrix and movmatrix have no stride.
+ */
+struct ptx_matrix {
+	struct ptx_fragment d, a, b, c;
+	bool by_cols;
+	bool satfinite;
+	uint8_t bop;
 };
 
 enum ptx_linkage {
@@ -337,6 +371,8 @@ struct ptx_function {
 	uint32_t n_operands;
 	struct ptx_table *tables;
 	uint32_t n_tables;
+	struct ptx_matrix *matrices;
+	uint32_t n_matrices;
 	uint32_t n_regs[PTX_N_CLASSES];
 	uint32_t carry;
 	uint32_t frame_bytes, frame_align;

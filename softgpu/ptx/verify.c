@@ -109,6 +109,8 @@ static const char *verify_insn(const struct ptx_module *m, const struct ptx_func
 		return verify_call(m, f, insn);
 	if (insn->op == PTX_OP_BRX && insn->aux >= f->n_tables)
 		return "a branch table that does not exist";
+	if (insn->op >= PTX_OP_MMA && insn->op <= PTX_OP_MOVMATRIX && insn->aux >= f->n_matrices)
+		return "a matrix that does not exist";
 	return NULL;
 }
 

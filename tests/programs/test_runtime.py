@@ -15,6 +15,7 @@ FLAGS = {
     "relocatable": ["-rdc=true", "-gencode", "arch=compute_75,code=[sm_75,compute_75]",
                     PROGRAMS / "relocatable-part.cu"],
     "no-image": ["-gencode", "arch=compute_75,code=sm_75"],
+    "matrices": ["-arch=compute_80"],
     "own-streams": ["-arch=compute_75", "-default-stream", "per-thread", "-w"],
 }
 
@@ -28,7 +29,7 @@ def compiled(name, how="shared"):
 
 
 @pytest.mark.parametrize("name", ["launch", "symbols", "copies", "streams", "own-streams", "graphs", "graph-nodes",
-                                  "relocatable", "devices", "host-memory", "pools"])
+                                  "relocatable", "devices", "host-memory", "pools", "matrices"])
 def test_runtime_program_is_right(gpu, name):
     assert "right" in run([compiled(name)], gpu)
 
