@@ -41,9 +41,8 @@ struct cudaChannelFormatDesc impl_cudaCreateChannelDesc(int x, int y, int z, int
 }
 
 /* The channels that are there have one width, and none follows a missing one. */
-static cudaError_t descriptor_of(const struct cudaChannelFormatDesc *channel,
-				 struct cudaExtent extent, unsigned flags,
-				 CUDA_ARRAY3D_DESCRIPTOR *ret)
+cudaError_t descriptor_of(const struct cudaChannelFormatDesc *channel, struct cudaExtent extent,
+			  unsigned flags, CUDA_ARRAY3D_DESCRIPTOR *ret)
 {
 	int widths[] = { channel->x, channel->y, channel->z, channel->w };
 	unsigned n = 0;
@@ -90,6 +89,19 @@ RUNTIME_CALL(cudaFreeArray, CUarray array)
 	return in_context() ?: told(array ? driver.cuArrayDestroy(array) : CUDA_SUCCESS);
 }
 
+struct cudaChannelFormatDesc channel_of(CUarray_format format, unsigned n)
+{
+	for (size_t i = 0; i < N_FORMATS; i++) {
+		int bits = formats[i].bits;
+
+		if (formats[i].format == format)
+			return (struct cudaChannelFormatDesc){ bits, n > 1 ? bits : 0,
+							       n > 2 ? bits : 0, n > 3 ? bits : 0,
+							       formats[i].kind };
+	}
+	return (struct cudaChannelFormatDesc){ .f = cudaChannelFormatKindNone };
+}
+
 RUNTIME_CALL(cudaArrayGetInfo, struct cudaChannelFormatDesc *channel, struct cudaExtent *extent,
 	     unsigned *flags, CUarray array)
 {
@@ -103,16 +115,8 @@ RUNTIME_CALL(cudaArrayGetInfo, struct cudaChannelFormatDesc *channel, struct cud
 					       descriptor.Depth };
 	if (flags)
 		*flags = descriptor.Flags;
-	for (size_t i = 0; channel && i < N_FORMATS; i++) {
-		int bits = formats[i].bits;
-		unsigned n = descriptor.NumChannels;
-
-		if (formats[i].format == descriptor.Format)
-			*channel =
-				(struct cudaChannelFormatDesc){ bits, n > 1 ? bits : 0,
-								n > 2 ? bits : 0, n > 3 ? bits : 0,
-								formats[i].kind };
-	}
+	if (channel)
+		*channel = channel_of(descriptor.Format, descriptor.NumChannels);
 	return cudaSuccess;
 }
 

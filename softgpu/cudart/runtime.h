@@ -129,3 +129,14 @@ cudaError_t symbol_variable(const void *host_variable, CUdeviceptr *ret, size_t 
 
 /** element_bytes() - bytes of one element of an array; 0 if the array is not one */
 size_t element_bytes(CUarray array);
+
+/**
+ * descriptor_of() - an array of such elements, as the driver wants it described
+ *
+ * Return: cudaSuccess, or cudaErrorInvalidChannelDescriptor.
+ */
+cudaError_t descriptor_of(const struct cudaChannelFormatDesc *channel, struct cudaExtent extent,
+			  unsigned flags, CUDA_ARRAY3D_DESCRIPTOR *ret);
+
+/** channel_of() - the same the other way round; of kind None if the runtime has no such format */
+struct cudaChannelFormatDesc channel_of(CUarray_format format, unsigned n_channels);

@@ -52,6 +52,45 @@ struct cudaChannelFormatDesc {
 	enum cudaChannelFormatKind f;
 };
 
+struct cudaResourceDesc {
+	CUresourcetype resType;
+	union {
+		CUarray array;
+		CUmipmappedArray mipmap;
+		struct {
+			void *devPtr;
+			struct cudaChannelFormatDesc desc;
+			size_t sizeInBytes;
+		} linear;
+		struct {
+			void *devPtr;
+			struct cudaChannelFormatDesc desc;
+			size_t width, height, pitchInBytes;
+		} pitch2D;
+	} res;
+};
+
+/* What all versions have of it. Address and filter modes are the driver's. */
+struct cudaTextureDesc {
+	CUaddress_mode addressMode[3];
+	CUfilter_mode filterMode;
+	int readMode; /* 0: elements as they are; 1: integers as floats */
+	int sRGB;
+	float borderColor[4];
+	int normalizedCoords;
+	unsigned maxAnisotropy;
+	CUfilter_mode mipmapFilterMode;
+	float mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp;
+	int disableTrilinearOptimization;
+};
+
+/* As the driver's, formats too, without what is reserved in some versions. */
+struct cudaResourceViewDesc {
+	CUresourceViewFormat format;
+	size_t width, height, depth;
+	unsigned firstMipmapLevel, lastMipmapLevel, firstLayer, lastLayer;
+};
+
 struct cudaMemcpy3DParms {
 	CUarray srcArray;
 	struct cudaPos srcPos;

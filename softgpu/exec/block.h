@@ -161,10 +161,27 @@ exec_fn read_sreg, read_activemask, read_dynamic_shared, read_frame_address, is_
 exec_fn matrix_multiply, matrix_load, matrix_store, matrix_rows_load, matrix_rows_store,
 	matrix_transpose;
 
+/* Is it an instruction on matrices? */
+static inline bool is_matrix(const struct insn *in)
+{
+	return in->fn == warp_sync && in->flags & INSN_TOGETHER;
+}
+
 /* Does it leave its matrix d in registers, and not in memory? */
 static inline bool matrix_writes(const struct insn *in)
 {
 	return in->inner != matrix_store && in->inner != matrix_rows_store;
+}
+
+/* ---- texture.c, surface.c ------------------------------------------------------------------------- */
+
+exec_fn texture_sample, texture_gather, texture_query, surface_load, surface_store;
+
+/* Is it one of those? */
+static inline bool is_sampling(const struct insn *in)
+{
+	return in->fn == texture_sample || in->fn == texture_gather || in->fn == texture_query ||
+	       in->fn == surface_load || in->fn == surface_store;
 }
 
 /* ---- exec-video.c -------------------------------------------------------------------------------- */

@@ -783,7 +783,7 @@ static bool ends_piece(const struct ptx_insn *in)
 	case PTX_OP_REDUX:
 	case PTX_OP_ELECT:
 	case PTX_OP_NANOSLEEP:
-	case PTX_OP_MMA ... PTX_OP_MOVMATRIX:
+	case PTX_OP_MMA ... PTX_OP_SUQ:
 		return true;
 	default:
 		return false;
@@ -852,6 +852,9 @@ static void decode_one(struct decoder *d)
 		break;
 	case PTX_OP_MMA ... PTX_OP_MOVMATRIX:
 		decode_matrix(d);
+		break;
+	case PTX_OP_TEX ... PTX_OP_SUQ:
+		decode_texture(d);
 		break;
 	case PTX_OP_ACTIVEMASK:
 	case PTX_OP_NANOSLEEP:

@@ -115,6 +115,7 @@ void decode_memory(struct decoder *d);
 /* Fills op[0], imm, flags and space of a memory operand; whether the place is known now. */
 bool decode_address(struct decoder *d, struct insn *t, const struct ptx_operand *o);
 void decode_matrix(struct decoder *d);
+void decode_texture(struct decoder *d);
 void decode_atom(struct decoder *d);
 void decode_copy_async(struct decoder *d);
 void decode_call(struct decoder *d);

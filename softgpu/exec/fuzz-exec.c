@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "softgpu/exec/test-kit.h"
+#include "softgpu/exec/texture.h"
 #include "softgpu/ptx/ptx.h"
 
 /*
@@ -50,6 +51,10 @@ static const char *const templates[] = {
 	"wmma.store.d.sync.aligned.row.m8n8k32.s32 [$d], {$w, $w}",
 	"ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {$w, $w}, [$w]",
 	"stmatrix.sync.aligned.m8n8.x1.b16 [$d], {$w}", "movmatrix.sync.aligned.m8n8.trans.b16 $w, $w",
+	"tex.2d.v4.f32.f32 {$w, $w, $w, $w}, [1, {$w, $w}]", "tld4.a.2d.v4.u32.f32 {$w, $w, $w, $w}, [1, {$w, $w}]",
+	"tex.level.3d.v4.s32.f32 {$w, $w, $w, $w}, [$d, {$w, $w, $w, $w}], $w",
+	"tex.cube.v4.f32.f32 {$w, $w, $w, $w}, [1, {$w, $w, $w, $w}]", "suld.b.2d.b32.clamp {$w}, [1, {$w, $w}]",
+	"sust.b.a1d.b8.zero [1, {$w, $w}], {$h}", "txq.level.depth.b32 $w, [1], $w",
 	"mov.u64 $d, twice", "@$p exit", "@$p ret", "@$p trap",
 };
 /* clang-format on */
@@ -68,6 +73,14 @@ static const char before[] =
 	"mov.u32 %w0, %tid.x; mov.u32 %w1, %ctaid.x; mul.wide.u32 %d0, %w0, 16; add.u64 %d1, %base, %d0;\n"
 	"proto: .callprototype (.reg .b32 _) _ (.reg .b32 _);\n"
 	"targets: .branchtargets L0, L1, L2, L3;\n";
+
+/* Any handle below 8 is this one, whose numbers the input chooses. */
+static struct exec_texture texture;
+
+static const struct exec_texture *find_texture(uint64_t handle)
+{
+	return handle < 8 ? &texture : NULL;
+}
 
 /* The input, byte by byte; zeros after its end. */
 struct input {
@@ -130,6 +143,33 @@ static size_t write_program(char *text, size_t size, struct input *in)
 	return len + (size_t)snprintf(text + len, size - len, "ret;\n}\n");
 }
 
+/* In the device's memory, or partly so. */
+static void choose_texture(struct input *in, u64 memory)
+{
+	texture = (struct exec_texture){
+		.n_levels = 1 + next(in, 3),
+		.format = (u8)next(in, EXEC_FORMAT_F32 + 1),
+		.n_channels = (u8)(1u << next(in, 3)),
+		.is_float = next(in, 2),
+		.linear = next(in, 2),
+		.linear_levels = next(in, 2),
+		.normalized = next(in, 2),
+		.is_buffer = next(in, 2),
+		.most_level = 3,
+	};
+	for (u32 i = 0; i < 3; i++)
+		texture.address[i] = (u8)next(in, 4);
+	for (u32 l = 0; l < texture.n_levels; l++)
+		texture.levels[l] = (struct exec_texels){
+			memory + 16 * next(in, 256),
+			16 * next(in, 16),
+			16 * next(in, 64),
+			1 + next(in, 40),
+			1 + next(in, 20),
+			1 + next(in, 10),
+		};
+}
+
 static void run(struct exec_image *image, u64 memory)
 {
 	struct exec_launch_args args = {
@@ -166,9 +206,11 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	struct exec_image *image;
 	char log[256] = "";
 	struct ptx_log plog = { .text = log, .cap = sizeof(log) };
+	u64 memory;
 
 	if (!ready) {
 		kit_init();
+		exec_find_texture = exec_find_surface = find_texture;
 		exec_set_workers(1);
 		ready = true;
 	}
@@ -183,7 +225,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		abort();
 	}
 	ptx_module_free(module);
-	run(image, (u64)(uintptr_t)kit_alloc(8192));
+	memory = (u64)(uintptr_t)kit_alloc(8192);
+	choose_texture(&in, memory);
+	run(image, memory);
 	exec_image_free(image);
 	return 0;
 }

@@ -80,6 +80,7 @@ struct insn {
 	union {
 		u64 imm; /* offset of a memory operand, or the bits for MXCSR */
 		const struct matrix *matrix;
+		const struct sampling *sampling;
 	};
 	union {
 		exec_fn *inner;		   /* of a handler that wraps another */
@@ -124,6 +125,24 @@ struct matrix {
 	bool satfinite;
 	u8 bop;
 	u8 round; /* enum ptx_round: of doubles */
+};
+
+/* What an instruction on a texture or surface has of operands: more than fit beside it. */
+struct sampling {
+	u8 op;	     /* enum ptx_op */
+	u8 geometry; /* enum ptx_geometry */
+	u8 what;     /* component, enum ptx_outside or enum ptx_query */
+	u8 mode;     /* where the level comes from */
+	u8 type;     /* of the values */
+	bool whole;  /* coordinates are integers */
+	u8 bytes;    /* of a value in memory */
+	u8 lane_bytes;
+	u8 n_values, n_coords, n_derivatives;
+	u32 object;
+	u32 values[4]; /* results, or of sust what is written */
+	u32 coords[4];
+	u32 level;
+	u32 dx[3], dy[3];
 };
 
 struct branch_table {

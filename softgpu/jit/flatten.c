@@ -69,7 +69,7 @@ static bool describe_flow(const struct code *code, const struct insn *in, struct
 		ret->kind = in->guard & OPERAND_CONST ? JIT_LEAVE : JIT_STOP;
 		ret->mode = 0;
 	} else if (in->fn == flow_call || in->fn == flow_barrier || in->fn == flow_nanosleep ||
-		   in->fn == warp_sync) {
+		   in->fn == warp_sync || is_sampling(in)) {
 		ret->kind = JIT_STOP;
 		ret->mode = 0;
 	} else {
@@ -132,6 +132,24 @@ static void add_matrix_reads(struct flat *f, const struct insn *in)
 		add_fragment(f, &in->matrix->d);
 }
 
+static void add_list(struct flat *f, const u32 *operands, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		add_operand(f, operands[i]);
+}
+
+static void add_sampling_reads(struct flat *f, const struct sampling *s)
+{
+	add_operand(f, s->object);
+	add_list(f, s->coords, s->n_coords);
+	if (s->mode == PTX_MODE_LEVEL)
+		add_operand(f, s->level);
+	add_list(f, s->dx, s->n_derivatives);
+	add_list(f, s->dy, s->n_derivatives);
+	if (s->op == PTX_OP_SUST)
+		add_list(f, s->values, s->n_values);
+}
+
 static void add_uses(struct flat *f, const struct insn *in, const struct insn_shape *shape,
 		     struct jit_insn *ret)
 {
@@ -149,8 +167,10 @@ static void add_uses(struct flat *f, const struct insn *in, const struct insn_sh
 	}
 	if (in->fn == flow_ret)
 		add_slots(f, f->code->rets, f->code->n_rets);
-	if (in->flags & INSN_TOGETHER && in->fn == warp_sync)
+	if (is_matrix(in))
 		add_matrix_reads(f, in);
+	if (is_sampling(in))
+		add_sampling_reads(f, in->sampling);
 	ret->n_reads = (u8)(f->n_operands - start);
 	if (f->n_operands - start > UINT8_MAX)
 		f->no_memory = true;
@@ -161,8 +181,10 @@ static void add_uses(struct flat *f, const struct insn *in, const struct insn_sh
 	}
 	if (in->fn == flow_call)
 		add_slots(f, in->call->rets, in->call->n_rets);
-	if (in->flags & INSN_TOGETHER && in->fn == warp_sync && matrix_writes(in))
+	if (is_matrix(in) && matrix_writes(in))
 		add_fragment(f, &in->matrix->d);
+	if (is_sampling(in) && in->sampling->op != PTX_OP_SUST)
+		add_list(f, in->sampling->values, in->sampling->n_values);
 	ret->n_writes = (u8)(f->n_operands - start);
 }
 
@@ -183,8 +205,8 @@ static void flatten_insn(struct flat *f, u32 i, struct jit_insn *ret)
 		.flags = shape->flags,
 		.guard = in->guard,
 		.guard_xor = in->guard_xor,
-		/* Where a matrix is described is an address of this process. */
-		.imm = in->flags & INSN_TOGETHER && in->fn == warp_sync ? 0 : in->imm,
+		/* Where a matrix or a texture's operands are described is an address of this process. */
+		.imm = is_matrix(in) || is_sampling(in) ? 0 : in->imm,
 		.space = in->space,
 		.bytes = in->bytes,
 		.vec = in->vec,

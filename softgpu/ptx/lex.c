@@ -261,7 +261,8 @@ void lexer_next(struct lexer *lexer, struct token *ret)
 	c = peek(lexer, 0);
 	if (is_letter(c) || c == '_' || c == '$' || (c == '%' && is_name(peek(lexer, 1)))) {
 		lex_name(lexer, ret);
-	} else if (is_digit(c) || (c == '.' && is_digit(peek(lexer, 1)))) {
+	} else if (is_digit(c) || (c == '.' && is_digit(peek(lexer, 1)) && peek(lexer, 2) != 'd')) {
+		/* ".5", but not ".2d" of textures */
 		lex_number(lexer, ret);
 		ret->len = (size_t)(lexer->at - ret->text);
 	} else if (c == '.') {

@@ -425,6 +425,8 @@ static void parse_unguarded(struct parser *p, const struct token *mnemonic, uint
 	}
 	if (info->op >= PTX_OP_MMA && info->op <= PTX_OP_MOVMATRIX)
 		parse_matrix(p);
+	else if (info->op >= PTX_OP_TEX && info->op <= PTX_OP_SUQ)
+		parse_texture(p);
 	else
 		parse_by_words(p);
 }

@@ -11,6 +11,7 @@
  *	parse-special.c	instructions whose operands no shape tells
  *	parse-flow.c	labels, branches, calls
  *	parse-matrix.c	instructions on matrices
+ *	parse-texture.c	textures and surfaces
  *
  * The first error is the only one: parse_fail() notes it and ends the text, so that every loop
  * that waits for a token stops. Nobody needs to test for errors but before using what he got.
@@ -204,6 +205,10 @@ void check_words(struct parser *p);
 /* parse-matrix.c */
 /* parse_matrix() - of mma, wmma, ldmatrix, stmatrix, movmatrix: words and operands */
 void parse_matrix(struct parser *p);
+
+/* parse-texture.c */
+/* parse_texture() - of tex, tld4, txq, suld, sust, suq: words and operands */
+void parse_texture(struct parser *p);
 
 /* parse-flow.c */
 void label_define(struct parser *p, struct name *name, uint32_t line);

@@ -189,6 +189,8 @@ enum ptx_mode {
 	PTX_MODE_COMMIT_GROUP, PTX_MODE_WAIT_GROUP, PTX_MODE_WAIT_ALL,
 	/* wmma; the multiplication itself has none */
 	PTX_MODE_LOAD, PTX_MODE_STORE,
+	/* tex, txq: where the level comes from; without, it is the first */
+	PTX_MODE_LEVEL, PTX_MODE_GRAD,
 };
 /* clang-format on */
 
@@ -228,7 +230,8 @@ enum ptx_mode {
  * @guard:	predicate register that decides whether it runs, or PTX_NO_GUARD
  * @first:	its operands are ptx_function.operands[first] and the n_ops - 1 after it
  * @aux:	CALL: index of the prototype in ptx_module.protos; BRX: index of the table in
- *		ptx_function.tables; of matrix instructions: index in ptx_function.matrices
+ *		ptx_function.tables; of matrix instructions: index in ptx_function.matrices; of
+ *		textures and surfaces: PTX_TEXTURE()
  * @line:	line of the text, from 1
  *
  * Operand order is that of the text, results first: `setp` has p, q, a, b, c; `shfl` and `match`
@@ -284,6 +287,48 @@ struct ptx_table {
 	uint32_t n;
 	uint32_t *targets;
 };
+
+enum ptx_geometry {
+	PTX_GEOMETRY_NONE,
+	PTX_GEOMETRY_1D,
+	PTX_GEOMETRY_2D,
+	PTX_GEOMETRY_3D,
+	PTX_GEOMETRY_A1D, /* layers of lines */
+	PTX_GEOMETRY_A2D,
+	PTX_GEOMETRY_CUBE,
+	PTX_GEOMETRY_ACUBE,
+};
+
+/* What a surface's places outside of it are. */
+enum ptx_outside {
+	PTX_OUTSIDE_TRAP,
+	PTX_OUTSIDE_CLAMP,
+	PTX_OUTSIDE_ZERO,
+};
+
+/* What txq and suq ask for. */
+enum ptx_query {
+	PTX_QUERY_NONE,
+	PTX_QUERY_WIDTH,
+	PTX_QUERY_HEIGHT,
+	PTX_QUERY_DEPTH,
+	PTX_QUERY_LAYERS,
+	PTX_QUERY_LEVELS,
+	PTX_QUERY_SAMPLES,
+	PTX_QUERY_DATA_TYPE,
+	PTX_QUERY_ORDER,
+	PTX_QUERY_NORMALIZED,
+};
+
+/*
+ * ptx_insn.aux of textures and surfaces: the geometry, and one of component (tld4), enum ptx_outside
+ * (suld, sust) and enum ptx_query. Operands: results, the object, coordinates (as many as the
+ * geometry has, of layers and faces the number first), then the level, or the derivatives by x and by
+ * y; of sust the values.
+ */
+#define PTX_TEXTURE(geometry, what) ((uint32_t)(geometry) | (uint32_t)(what) << 8)
+#define PTX_TEXTURE_GEOMETRY(aux)   ((aux)&0xff)
+#define PTX_TEXTURE_WHAT(aux)	    ((aux) >> 8)
 
 /* A matrix as the lanes of a warp hold it: [n_regs] registers of [reg_type] in each. */
 struct ptx_fragment {

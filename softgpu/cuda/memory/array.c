@@ -3,8 +3,8 @@
  * Arrays and mipmapped arrays.
  *
  * Their layout is the driver's secret, so it is the simplest one: rows of elements, layer after
- * layer. Nothing but copies reads them: textures and surfaces are refused when code that uses them
- * is loaded. Sparse arrays and those that are mapped later are not supported.
+ * layer. Copies read them so, and textures and surfaces (texture.c). Sparse arrays and those that are
+ * mapped later are not supported.
  *
  * A level of a mipmapped array is an array without memory of its own. memory_lock guards the life
  * of both.
@@ -24,7 +24,6 @@
 #define EXTENT_2D_MAX 131072
 #define EXTENT_3D_MAX 16384
 #define N_LAYERS_MAX  2048
-#define N_LEVELS_MAX  18
 #define N_CUBE_FACES  6
 
 #define FLAGS_KNOWN                                                                                \
@@ -44,7 +43,7 @@ struct mipmap {
 	CUmipmappedArray handle;
 	struct memory *memory;
 	unsigned n_levels;
-	struct array levels[N_LEVELS_MAX];
+	struct array levels[ARRAY_LEVELS_MAX];
 };
 
 /* Bytes of one channel, or of all where the format says how many there are; 0: not supported. */
@@ -279,7 +278,7 @@ CUresult array_layout(CUarray handle, struct array_layout *ret)
 	return r;
 }
 
-static CUresult array_describe(CUarray handle, CUDA_ARRAY3D_DESCRIPTOR *ret)
+CUresult array_describe(CUarray handle, CUDA_ARRAY3D_DESCRIPTOR *ret)
 {
 	struct context *ctx;
 	struct array array;
@@ -542,6 +541,20 @@ CALL(cuMipmappedArrayGetLevel, CUarray *ret, CUmipmappedArray handle, unsigned l
 	pthread_mutex_unlock(&memory_lock);
 
 	return r;
+}
+
+CUresult mipmap_levels(CUmipmappedArray handle, CUarray ret[ARRAY_LEVELS_MAX], unsigned *ret_n)
+{
+	const struct mipmap *mipmap;
+
+	pthread_mutex_lock(&memory_lock);
+	mipmap = handle_get(HANDLE_MIPMAPPED_ARRAY, handle);
+	for (unsigned i = 0; mipmap && i < mipmap->n_levels; i++)
+		ret[i] = mipmap->levels[i].handle;
+	*ret_n = mipmap ? mipmap->n_levels : 0;
+	pthread_mutex_unlock(&memory_lock);
+
+	return mipmap ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CALL(cuMipmappedArrayDestroy, CUmipmappedArray handle)

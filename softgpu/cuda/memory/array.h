@@ -25,3 +25,16 @@ struct array_layout {
 
 /** array_layout() - CUDA_ERROR_INVALID_HANDLE if there is no such array */
 CUresult array_layout(CUarray handle, struct array_layout *ret);
+
+/** array_describe() - how it was asked for; like cuArray3DGetDescriptor() */
+CUresult array_describe(CUarray handle, CUDA_ARRAY3D_DESCRIPTOR *ret);
+
+/* The most levels that a mipmapped array has. */
+#define ARRAY_LEVELS_MAX 18
+
+/**
+ * mipmap_levels() - the arrays that are its levels
+ *
+ * CUDA_ERROR_INVALID_HANDLE if there is no such mipmapped array.
+ */
+CUresult mipmap_levels(CUmipmappedArray handle, CUarray ret[ARRAY_LEVELS_MAX], unsigned *ret_n);
