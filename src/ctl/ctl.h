@@ -62,7 +62,7 @@ struct option_info {
 extern const struct verb_info verbs[N_VERBS];
 
 /**
- * verb_find() - by name
+ * verb_find() - by name; a space in it may be written as a dash, as in the names of man pages
  *
  * Return: its number, or -1.
  */
@@ -142,6 +142,8 @@ int ctl_match(const struct ctl *ctl, char **ret);
 
 int verb_run(const struct ctl *ctl);
 int verb_forward(const struct ctl *ctl);
+int verb_vm_run(const struct ctl *ctl);
+int verb_vm_list(const struct ctl *ctl);
 int verb_set(const struct ctl *ctl);
 int verb_list(const struct ctl *ctl);
 int verb_show(const struct ctl *ctl);

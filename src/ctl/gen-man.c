@@ -94,9 +94,11 @@ static void verb_page(enum verb_id verb)
 {
 	struct option_info options[VERB_MAX_OPTIONS];
 	size_t i, n = verb_options(verb, options);
-	char page[64];
+	char page[64], *space;
 
 	snprintf(page, sizeof(page), "cotenant-%s", verbs[verb].name);
+	for (space = page; (space = strchr(space, ' '));)
+		*space = '-';
 	heading(page, "1", verbs[verb].help);
 	printf(".SH SYNOPSIS\n.B cotenant %s\n", verbs[verb].name);
 	put(verbs[verb].synopsis);

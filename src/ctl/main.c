@@ -12,6 +12,8 @@ typedef int (*verb_fn)(const struct ctl *ctl);
 static const verb_fn verb_fns[N_VERBS] = {
 	[VERB_RUN] = verb_run,
 	[VERB_FORWARD] = verb_forward,
+	[VERB_VM_RUN] = verb_vm_run,
+	[VERB_VM_LIST] = verb_vm_list,
 	[VERB_SET] = verb_set,
 	[VERB_LIST] = verb_list,
 	[VERB_PS] = verb_ps,
@@ -105,27 +107,37 @@ static int run(struct ctl *ctl, int argc, char **argv)
 	return verb_fns[ctl->verb](ctl);
 }
 
+/* Some verbs are two words. Return: its number, or -1. */
+static int find_verb(int argc, char **argv, const char *name, int *ret_n_words)
+{
+	_cleanup_free_ char *both = argc > 2 ? str_format("%s %s", name, argv[2]) : NULL;
+	int verb = both ? verb_find(both) : -1;
+
+	*ret_n_words = verb >= 0 ? 2 : 1;
+	return verb >= 0 ? verb : verb_find(name);
+}
+
 int main(int argc, char **argv)
 {
 	const char *socket = getenv("COTENANT_SOCKET"), *name = argc > 1 ? argv[1] : "help";
 	struct ctl ctl = { .socket = socket && *socket ? socket : API_DEFAULT_SOCKET,
 			   .options = json_object(),
 			   .limits = json_object() };
-	int verb, r;
+	int verb, n_words, r;
 
 	log_init("cotenant", LOG_WARNING);
 	if (str_eq(name, "--help") || str_eq(name, "-h"))
 		name = "help";
 	if (str_eq(name, "--version"))
 		name = "version";
-	verb = verb_find(name);
+	verb = find_verb(argc, argv, name, &n_words);
 	if (verb < 0) {
 		fprintf(stderr, "cotenant: there is no '%s'; `cotenant help` shows what there is\n",
 			name);
 		return 2;
 	}
 	ctl.verb = verb;
-	r = run(&ctl, MAX(argc - 1, 1), argc > 1 ? argv + 1 : argv);
+	r = run(&ctl, MAX(argc - n_words, 1), argc > n_words ? argv + n_words : argv);
 	json_decref(ctl.options);
 	json_decref(ctl.limits);
 	json_decref(ctl.gpus);

@@ -10,7 +10,7 @@ check() {
 "$1" api --markdown | cmp -s - "$3/docs/api.md"
 check $? "docs/api.md is what cotenant api --markdown prints"
 
-for verb in $("$1" help --json | sed -n 's/.*"verb": "\(.*\)".*/\1/p'); do
+for verb in $("$1" help --json | sed -n 's/.*"verb": "\(.*\)".*/\1/p' | tr ' ' -); do
 	"$2" "cotenant-$verb" >/dev/null && grep -q "'$verb'" "$3/man/meson.build"
 	check $? "there is a man page of cotenant $verb"
 done

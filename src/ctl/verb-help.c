@@ -68,13 +68,15 @@ static int print_verb(enum verb_id verb)
 
 int verb_help(const struct ctl *ctl)
 {
+	_cleanup_free_ char *both = NULL;
 	int verb;
 
 	if (ctl->argc == 0)
 		return print_verbs(ctl);
-	verb = verb_find(ctl->argv[0]);
+	both = ctl->argc > 1 ? str_format("%s %s", ctl->argv[0], ctl->argv[1]) : NULL;
+	verb = verb_find(both ? both : ctl->argv[0]);
 	if (verb < 0)
-		return ctl_usage(ctl, "there is no verb '%s'", ctl->argv[0]);
+		return ctl_usage(ctl, "there is no verb '%s'", both ? both : ctl->argv[0]);
 	return print_verb(verb);
 }
 
@@ -83,7 +85,7 @@ static void print_bash_case(enum verb_id verb)
 	struct option_info options[VERB_MAX_OPTIONS];
 	size_t i, n = verb_options(verb, options);
 
-	printf("\t%s) words=\"", verbs[verb].name);
+	printf("\t\"%s\") words=\"", verbs[verb].name);
 	for (i = 0; i < n; i++)
 		printf("%s--%s", i ? " " : "", options[i].name);
 	printf("\" ;;\n");
@@ -93,15 +95,17 @@ static int print_bash(void)
 {
 	int i;
 
-	printf("_cotenant() {\n\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=\n"
+	printf("_cotenant() {\n\tlocal cur=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words=\n"
 	       "\tif [ $COMP_CWORD -eq 1 ]; then\n\t\tCOMPREPLY=($(compgen -W \"");
 	for (i = 0; i < N_VERBS; i++)
 		printf("%s%s", i ? " " : "", verbs[i].name);
-	printf("\" -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase ${COMP_WORDS[1]} in\n");
+	printf("\" -- \"$cur\"))\n\t\treturn\n\tfi\n"
+	       "\t[ \"$verb\" = vm ] && { verb=\"vm ${COMP_WORDS[2]}\"; words=\"run list\"; }\n"
+	       "\tcase $verb in\n");
 	for (i = 0; i < N_VERBS; i++)
 		print_bash_case(i);
 	printf("\tesac\n"
-	       "\tcase ${COMP_WORDS[1]} in\n"
+	       "\tcase $verb in\n"
 	       "\tset|show|release) words+=\" $(cotenant list 2>/dev/null | awk 'NR > 1 { print $1 "
 	       "}')\" ;;\n"
 	       "\trun) COMPREPLY=($(compgen -c -- \"$cur\")) ;;\n"

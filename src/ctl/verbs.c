@@ -62,12 +62,21 @@ static const struct option_info common_options[] = {
 	{ "help", NULL, "show this" },
 };
 
+static bool is_named(const char *verb, const char *name)
+{
+	while (*verb && (*verb == *name || (*verb == ' ' && *name == '-'))) {
+		verb++;
+		name++;
+	}
+	return *verb == *name;
+}
+
 int verb_find(const char *name)
 {
 	int i;
 
 	for (i = 0; i < N_VERBS; i++) {
-		if (str_eq(verbs[i].name, name))
+		if (is_named(verbs[i].name, name))
 			return i;
 	}
 	return -1;
