@@ -112,22 +112,40 @@ CUresult copy_execute(struct command *command)
 			   (const uint64_t[CALL_N_ARGUMENTS_MAX]){ POINTER(&copy), stream });
 }
 
+static CUresult unpin(void *at)
+{
+	CUresult r = DRIVER(cuMemHostUnregister, POINTER(at));
+
+	/* With the driver's word alone: what devices may still write to must not become somebody else's. */
+	if (r == CUDA_SUCCESS || r == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)
+		pin_end(at);
+	return r;
+}
+
+static CUresult pin(void *at, uint64_t size, uint64_t flags, uint64_t *ret_device)
+{
+	CUresult r;
+
+	if (pin_begin(at, size) < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = DRIVER(cuMemHostRegister_v2, POINTER(at), size,
+		   flags & ~(uint64_t)CU_MEMHOSTREGISTER_IOMEMORY);
+	if (r != CUDA_SUCCESS) {
+		pin_end(at);
+		return r;
+	}
+	return DRIVER(cuMemHostGetDevicePointer_v2, POINTER(ret_device), POINTER(at), 0);
+}
+
 /* The buffer, then the flags of cuMemHostRegister(). */
 CUresult pin_execute(struct command *command)
 {
 	struct reader reader = command_reader(command);
 	uint64_t size = 0, flags, *device = reply_bytes(command, sizeof(*device));
 	void *at = reader_buffer(&reader, &size);
-	CUresult r;
 
 	flags = reader_word(&reader);
 	if (reader.failed || !device)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (command->call == WIRE_UNPIN)
-		return DRIVER(cuMemHostUnregister, POINTER(at));
-	r = DRIVER(cuMemHostRegister_v2, POINTER(at), size,
-		   flags & ~(uint64_t)CU_MEMHOSTREGISTER_IOMEMORY);
-	if (r == CUDA_SUCCESS)
-		r = DRIVER(cuMemHostGetDevicePointer_v2, POINTER(device), POINTER(at), 0);
-	return r;
+	return command->call == WIRE_UNPIN ? unpin(at) : pin(at, size, flags, device);
 }

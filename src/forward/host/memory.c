@@ -19,10 +19,21 @@ struct range {
 	uint64_t size;
 };
 
+/**
+ * struct pin - host memory that devices reach, by the driver's leave
+ */
+struct pin {
+	const uint8_t *at;
+	uint64_t size;
+};
+
 #define MAX_RANGES 4096
+#define MAX_PINS   4096
 
 static pthread_rwlock_t grants_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct grant grants[WIRE_MAX_GRANTS];
+static struct pin pins[MAX_PINS];
+static size_t n_pins;
 
 static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range ranges[MAX_RANGES];
@@ -75,20 +86,79 @@ int grant_add(uint32_t id, int fd, uint64_t address, uint64_t size)
 	return r;
 }
 
+/* The caller has the lock. */
+static bool is_pinned(const struct grant *grant)
+{
+	size_t i;
+
+	for (i = 0; i < n_pins; i++)
+		if (pins[i].at < grant->at + grant->size && grant->at < pins[i].at + pins[i].size)
+			return true;
+	return false;
+}
+
 int grant_remove(uint32_t id)
 {
 	struct grant grant;
+	int r = 0;
 
 	if (id >= WIRE_MAX_GRANTS)
 		return -ENOENT;
 	pthread_rwlock_wrlock(&grants_lock);
 	grant = grants[id];
-	grants[id] = (struct grant){ 0 };
-	pthread_rwlock_unlock(&grants_lock);
 	if (!grant.at)
-		return -ENOENT;
-	munmap(grant.at, grant.size);
-	return 0;
+		r = -ENOENT;
+	else if (is_pinned(&grant))
+		r = -EBUSY;
+	else
+		grants[id] = (struct grant){ 0 };
+	pthread_rwlock_unlock(&grants_lock);
+	if (r == 0)
+		munmap(grant.at, grant.size);
+	return r;
+}
+
+/* The caller has the lock. */
+static bool is_granted(const uint8_t *at, uint64_t size)
+{
+	const uint8_t *end = at + size, *before;
+	size_t i;
+
+	do {
+		before = at;
+		for (i = 0; i < WIRE_MAX_GRANTS; i++)
+			if (grants[i].at && at >= grants[i].at &&
+			    at < grants[i].at + grants[i].size)
+				at = grants[i].at + grants[i].size;
+	} while (at != before && at < end);
+	return at >= end;
+}
+
+int pin_begin(const void *at, uint64_t size)
+{
+	int r = 0;
+
+	pthread_rwlock_wrlock(&grants_lock);
+	if (!is_granted(at, size))
+		r = -ENOENT;
+	else if (n_pins == MAX_PINS)
+		r = -EDQUOT;
+	else
+		pins[n_pins++] = (struct pin){ at, size };
+	pthread_rwlock_unlock(&grants_lock);
+	return r;
+}
+
+void pin_end(const void *at)
+{
+	size_t i;
+
+	pthread_rwlock_wrlock(&grants_lock);
+	for (i = 0; i < n_pins && pins[i].at != at; i++)
+		;
+	if (i < n_pins)
+		pins[i] = pins[--n_pins];
+	pthread_rwlock_unlock(&grants_lock);
 }
 
 /* The grant that has an address of the guest's at that address here. */

@@ -26,8 +26,18 @@ int grant_add(uint32_t id, int fd, uint64_t address, uint64_t size);
 /** grant_add_at() - likewise, of memory that is mapped already. Return: 0, -EINVAL, -EEXIST. */
 int grant_add_at(uint32_t id, uint8_t *at, uint64_t address, uint64_t size);
 
-/** grant_remove() - unmap it. Return: 0, -ENOENT. */
+/** grant_remove() - unmap it. Return: 0, -ENOENT, -EBUSY where devices reach some of it. */
 int grant_remove(uint32_t id);
+
+/**
+ * pin_begin() - devices are about to reach memory of grants: these cannot end before pin_end()
+ *
+ * Return: 0, -ENOENT where it is none of any grant any more, -EDQUOT.
+ */
+int pin_begin(const void *at, uint64_t size);
+
+/** pin_end() - devices do not reach what begins there any more */
+void pin_end(const void *at);
 
 /** grant_find() - where a part of a grant is here; NULL where it is not inside */
 void *grant_find(const struct wire_buffer *buffer);

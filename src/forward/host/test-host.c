@@ -101,6 +101,12 @@ static void test_grants(void)
 	      "grant: by address, from one to the next");
 	buffer.size = 3 * PAGE;
 	check(!grant_find(&buffer), "grant: by address, not beyond them");
+	check(pin_begin((void *)(address + PAGE), 2 * PAGE) == 0,
+	      "pin: from one grant to the next");
+	check(pin_begin((void *)(address + PAGE), 3 * PAGE) == -ENOENT, "pin: not beyond them");
+	check(grant_remove(1) == -EBUSY && grant_remove(2) == -EBUSY,
+	      "pin: neither grant ends before it");
+	pin_end((void *)(address + PAGE));
 	check(grant_remove(2) == 0 && grant_remove(2) == -ENOENT, "grant: ends once");
 	close(fd);
 }
