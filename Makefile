@@ -22,7 +22,7 @@ bench:
 	bench/run
 soak:
 	tools/setup check
-	bench/run refusals soak
+	bench/run refusals kills soak
 clean:
 	rm -rf build build-*
 .PHONY: all check demo bench soak clean

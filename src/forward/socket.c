@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -77,6 +78,23 @@ int socket_receive(int fd, struct socket_message *ret)
 		socket_message_done(ret);
 		return -EPROTO;
 	}
+	return 0;
+}
+
+int socket_pair_new(int type, int *ret_ours, int *ret_theirs)
+{
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	if (fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0) {
+		r = -errno;
+		close(pair[0]);
+		close(pair[1]);
+		return r;
+	}
+	*ret_ours = pair[0];
+	*ret_theirs = pair[1];
 	return 0;
 }
 

@@ -34,6 +34,14 @@ int socket_send(int fd, const struct wire_message *message, const int *fds, size
  */
 int socket_receive(int fd, struct socket_message *ret);
 
+/**
+ * socket_pair_new() - two ends of a socket, of which ours never makes us wait
+ *
+ * Whoever has the other end cannot change that, as he could of an event or a pipe that both have: a worker
+ * that does not read costs its own session alone.
+ */
+int socket_pair_new(int type, int *ret_ours, int *ret_theirs);
+
 /** socket_message_done() - close the descriptors that are still its own (others are -1) */
 void socket_message_done(struct socket_message *message);
 

@@ -2,6 +2,7 @@
 #include "forward/host/connection.h"
 
 #include "base/base.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -181,6 +182,8 @@ static void guest_ready(struct source *source)
 	int r;
 
 	r = socket_receive(source->fd, &message);
+	if (r == -EAGAIN)
+		return;
 	if (r == 0)
 		r = connection_request(c, &message);
 	if (r < 0)
@@ -199,7 +202,10 @@ int connection_new(int socket, const struct worker_program *program, struct conn
 	}
 	c->n_fds = 0;
 	session_init(&c->session, &side, program, /* mapped= */ false);
-	r = source_add(&c->guest, socket, guest_ready);
+	/* Who does not read our answers keeps nobody else waiting. */
+	r = fd_set_nonblock(socket);
+	if (r == 0)
+		r = source_add(&c->guest, socket, guest_ready);
 	if (r < 0) {
 		close(socket);
 		free(c);

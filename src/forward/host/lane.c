@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 
 /*
@@ -276,10 +277,18 @@ int lane_add(uint32_t id, void *memory, int kick, int call, struct session_block
 	return r;
 }
 
+/* The bell is an event, or in a virtual machine a socket whose other end the broker has. */
+static void wake(const struct host_lane *l)
+{
+	uint64_t one = 1;
+
+	if (shutdown(l->kick, SHUT_RD) < 0 && write(l->kick, &one, sizeof(one)) < 0)
+		log_debug(-errno, "cannot wake a lane");
+}
+
 int lane_remove(uint32_t id)
 {
 	struct host_lane *l = NULL;
-	uint64_t one = 1;
 
 	if (id >= WIRE_MAX_LANES)
 		return -ENOENT;
@@ -287,8 +296,7 @@ int lane_remove(uint32_t id)
 	l = TAKE_PTR(lanes[id]);
 	if (l) {
 		atomic_store(&l->stop, true);
-		if (write(l->kick, &one, sizeof(one)) < 0)
-			log_debug(-errno, "cannot wake a lane");
+		wake(l);
 	}
 	pthread_mutex_unlock(&lanes_lock);
 	return l ? 0 : -ENOENT;

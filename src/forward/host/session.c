@@ -97,6 +97,8 @@ static void worker_ready(struct source *source)
 	int r;
 
 	r = socket_receive(source->fd, &message);
+	if (r == -EAGAIN)
+		return;
 	if (r == 0)
 		r = session_answer(session, &message);
 	if (r < 0)

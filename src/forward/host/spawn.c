@@ -7,6 +7,7 @@
 #include "forward/host/spawn.h"
 
 #include "base/base.h"
+#include "forward/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,26 +49,15 @@ static _Noreturn void become_worker(const struct worker_program *program, int so
 	_exit(127);
 }
 
-static int pair_new(int *ret_ours, int *ret_theirs)
-{
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	*ret_ours = pair[0];
-	*ret_theirs = pair[1];
-	return 0;
-}
-
 int worker_start(const struct worker_program *program, bool mapped, struct worker *ret)
 {
 	_cleanup_close_ int socket = -1, socket_end = -1, mapper = -1, mapper_end = -1;
 	pid_t pid, broker = getpid();
 	int pidfd, r;
 
-	r = pair_new(&socket, &socket_end);
+	r = socket_pair_new(SOCK_SEQPACKET, &socket, &socket_end);
 	if (r == 0 && mapped)
-		r = pair_new(&mapper, &mapper_end);
+		r = socket_pair_new(SOCK_SEQPACKET, &mapper, &mapper_end);
 	if (r < 0)
 		return r;
 	pid = fork();

@@ -181,6 +181,8 @@ static void control_ready(struct source *source)
 	size_t i, n;
 
 	r = receive(source->fd, &error, fds, &n);
+	if (r == -EAGAIN)
+		return;
 	if (r == 0 && m->listener.fd < 0)
 		r = error ? error : introduced(m, fds, n);
 	else

@@ -7,21 +7,21 @@
 #include "forward/vm/mapping.h"
 
 #include <errno.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #define PAGE 4096
 
 /**
  * struct vm_lane - a lane's place in the guest, and its bells
  * @guest:	its first page, guest-physical
- * @kick:	wakes the worker's thread
- * @call:	rung by it
+ * @kick:	wakes the worker's thread, which has @kick_end
+ * @call:	rung by it at @call_end
  * @removal:	the request that ends it
  */
 struct vm_lane {
 	struct process *process;
 	uint64_t guest;
-	int kick;
+	int kick, kick_end, call_end;
 	struct source call;
 	struct event event;
 	struct request removal;
@@ -48,6 +48,7 @@ struct process {
 	uint64_t block;
 	bool is_over;
 	struct source call;
+	int call_end;
 	struct event service;
 	struct event lost;
 	struct vm_lane *lanes[WIRE_MAX_LANES];
@@ -58,11 +59,35 @@ static struct process *process_of(struct session *session)
 	return container_of(session, struct process, session);
 }
 
-static int event_new(void)
+static void close_fd(int *fd)
 {
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (*fd >= 0)
+		close(TAKE_FD(*fd));
+}
 
-	return fd < 0 ? -errno : fd;
+/* A bell that a worker rings. */
+static int bell_new(struct source *source, int *ret_end, void (*ready)(struct source *source))
+{
+	int fd, r;
+
+	r = socket_pair_new(SOCK_STREAM, &fd, ret_end);
+	if (r < 0)
+		return r;
+	r = source_add(source, fd, ready);
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
+/* Return: has it been rung? When the worker is gone it is told elsewhere. */
+static bool bell_rang(struct source *source)
+{
+	char bytes[256];
+	ssize_t n = read(source->fd, bytes, sizeof(bytes));
+
+	if (n == 0)
+		source_close(source);
+	return n > 0;
 }
 
 /* Do they add up to a whole that nothing else is part of? @border: none goes across it. */
@@ -121,17 +146,17 @@ static void lane_free(struct process *p, uint32_t id)
 		return;
 	event_forget(&p->machine->events, &lane->event);
 	source_close(&lane->call);
-	if (lane->kick >= 0)
-		close(lane->kick);
+	close_fd(&lane->kick);
+	close_fd(&lane->kick_end);
+	close_fd(&lane->call_end);
 	free(lane);
 }
 
 static void lane_called(struct source *source)
 {
 	struct vm_lane *lane = container_of(source, struct vm_lane, call);
-	uint64_t n;
 
-	if (read(source->fd, &n, sizeof(n)) < 0)
+	if (!bell_rang(source))
 		return;
 	event_due(&lane->process->machine->events, &lane->event);
 	machine_tell(lane->process->machine);
@@ -140,51 +165,51 @@ static void lane_called(struct source *source)
 static int lane_new(struct process *p, uint32_t id)
 {
 	struct vm_lane *lane = calloc(1, sizeof(*lane));
-	int fd, r;
+	int r;
 
 	if (!lane)
 		return -ENOMEM;
 	lane->process = p;
 	lane->guest = p->pieces[0].address;
 	lane->event.what = (struct cotenant_event){ p->number, id };
-	lane->call.fd = -1;
+	lane->kick = lane->kick_end = lane->call_end = lane->call.fd = -1;
 	p->lanes[id] = lane;
-	/* The worker's thread sleeps by reading it. */
-	lane->kick = eventfd(0, EFD_CLOEXEC);
-	fd = event_new();
-	r = lane->kick < 0 ? -errno : fd;
-	if (r >= 0)
-		r = source_add(&lane->call, fd, lane_called);
-	if (r < 0 && fd >= 0)
-		close(fd);
-	return r;
+	r = socket_pair_new(SOCK_STREAM, &lane->kick, &lane->kick_end);
+	return r < 0 ? r : bell_new(&lane->call, &lane->call_end, lane_called);
 }
 
 static void service_called(struct source *source)
 {
 	struct process *p = container_of(source, struct process, call);
-	uint64_t n;
 
-	if (read(source->fd, &n, sizeof(n)) < 0)
+	if (!bell_rang(source))
 		return;
 	event_due(&p->machine->events, &p->service);
 	machine_tell(p->machine);
 }
 
+static int lane_tell(struct session *session, struct vm_lane *lane)
+{
+	const int fds[] = { lane->kick_end, lane->call_end };
+	int r = session_tell(session, fds, ARRAY_SIZE(fds));
+
+	close_fd(&lane->kick_end);
+	close_fd(&lane->call_end);
+	return r;
+}
+
 /* The worker is told when its memory is there. */
 static int tell(struct process *p)
 {
-	const struct vm_lane *lane;
-	int fds[2];
+	int r;
 
 	switch (p->session.pending.type) {
 	case WIRE_SESSION_OPEN:
-		return session_tell(&p->session, &p->call.fd, 1);
+		r = session_tell(&p->session, &p->call_end, 1);
+		close_fd(&p->call_end);
+		return r;
 	case WIRE_LANE_ADD:
-		lane = p->lanes[p->session.pending.id];
-		fds[0] = lane->kick;
-		fds[1] = lane->call.fd;
-		return session_tell(&p->session, fds, ARRAY_SIZE(fds));
+		return lane_tell(&p->session, p->lanes[p->session.pending.id]);
 	default:
 		return session_tell(&p->session, NULL, 0);
 	}
@@ -270,6 +295,7 @@ static void process_free(struct process *p)
 	event_forget(&machine->events, &p->service);
 	event_forget(&machine->events, &p->lost);
 	source_close(&p->call);
+	close_fd(&p->call_end);
 	free(p->pieces);
 	session_done(&p->session);
 	machine->processes[p->number] = NULL;
@@ -337,15 +363,11 @@ static const struct session_side side = {
 /* Return: 0, and the request is under way; else what it is answered with, and there is no process. */
 static int start(struct process *p, struct request *request)
 {
-	int fd = event_new(), r;
+	int r;
 
-	if (fd < 0)
-		return fd;
-	r = source_add(&p->call, fd, service_called);
-	if (r < 0) {
-		close(fd);
+	r = bell_new(&p->call, &p->call_end, service_called);
+	if (r < 0)
 		return r;
-	}
 	r = session_request(&p->session, &request->message);
 	if (r < 0)
 		return r;
@@ -372,7 +394,7 @@ static void open_checked(struct machine *machine, struct request *request,
 	p->number = number;
 	p->pieces = pieces;
 	p->block = pieces[0].address;
-	p->call.fd = -1;
+	p->call.fd = p->call_end = -1;
 	p->service.what = (struct cotenant_event){ number, COTENANT_EVENT_SERVICE };
 	p->lost.what = (struct cotenant_event){ number, COTENANT_EVENT_LOST };
 	session_init(&p->session, &side, machine->program, /* mapped= */ true);
@@ -472,12 +494,13 @@ void process_close(struct process *p, struct request *request)
 static void lane_ring(const struct process *p, const struct vm_lane *lane)
 {
 	const struct lane *at = ram_at(&p->machine->vhost.ram, lane->guest, PAGE);
-	uint64_t one = 1;
+	const char one = 1;
 
 	if (!at || __atomic_load_n(&at->bell.sleeps, __ATOMIC_RELAXED) % 2 == 0 ||
 	    __atomic_load_n(&at->guest.head, __ATOMIC_RELAXED) ==
 		    __atomic_load_n(&at->host.tail, __ATOMIC_RELAXED))
 		return;
+	/* Where there is no room its thread has enough to wake up for. */
 	if (write(lane->kick, &one, sizeof(one)) < 0)
 		log_debug(-errno, "cannot wake a lane");
 }

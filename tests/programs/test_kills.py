@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of a forwarded command, their workers and the broker, killed at any instant: nothing is left of them, and
+whoever lost his device is told so in time. KILLS says how often each; `make soak` has 200."""
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import ROOT, SOFTGPU, toolkit
+from test_forward import children, name_of, wait_until
+
+KILLS = int(os.environ.get("KILLS", "10"))
+BIN = ROOT / "build" / "bin"
+LOST_SECONDS = 2
+
+# Launches, copies both ways, memory that comes and goes, from two threads' lanes or one; until it is ended.
+PROGRAM = r"""
+#include "program.h"
+#include <pthread.h>
+
+static CUcontext context;
+static CUfunction scale;
+
+static void *work(void *arg)
+{
+	float x[256] = { 0 }, by = 1, *pinned;
+	int n = 256;
+	CUdeviceptr p;
+
+	CHECK(cuCtxSetCurrent(context));
+	for (int i = 0;; i++) {
+		p = device_copy(x, sizeof(x));
+		CHECK(cuMemAllocHost((void **)&pinned, 1 << 20));
+		CHECK(cuLaunchKernel(scale, 2, 1, 1, 128, 1, 1, 0, NULL, (void *[]){ &p, &by, &n }, NULL));
+		CHECK(cuMemcpyDtoHAsync(pinned, p, sizeof(x), NULL));
+		CHECK(cuMemcpyDtoH(x, p, sizeof(x)));
+		CHECK(cuMemFreeHost(pinned));
+		CHECK(cuMemFree(p));
+	}
+	return arg;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+
+	(void)argc;
+	CHECK(cuInit(0));
+	context = context_on(0);
+	scale = function_of(module_of(argv[1]), "scale");
+	printf("works\n");
+	fflush(stdout);
+	pthread_create(&thread, NULL, work, NULL);
+	work(NULL);
+	return 0;
+}
+"""
+
+
+@pytest.fixture
+def command(tmp_path, ptx):
+    here = pathlib.Path(__file__).parent
+    source, program = tmp_path / "works.c", tmp_path / "works"
+    source.write_text(PROGRAM)
+    subprocess.run(["gcc", "-O1", "-I", here, "-I", toolkit() / "include", source, "-o", program, "-L", SOFTGPU, "-lcuda",
+                    "-pthread"], check=True)
+    return [program, ptx("nvcc")]
+
+
+@pytest.fixture
+def broker_of(gpu, tmp_path):
+    """broker_of(): a broker at tmp_path/socket."""
+    started = []
+
+    def start():
+        process = subprocess.Popen([BIN / "cotenant-vm", "--socket", tmp_path / "socket", "--worker",
+                                    BIN / "cotenant-worker", "--driver", SOFTGPU / "libcuda.so.1"], env=gpu,
+                                   stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def guest(gpu, tmp_path, command):
+    """guest(): the program at work through the broker."""
+    env = gpu | {"COTENANT_FORWARD": str(tmp_path / "socket"), "LD_LIBRARY_PATH": str(ROOT / "build" / "forward")}
+    started = []
+
+    def start():
+        process = subprocess.Popen(command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        started.append(process)
+        assert process.stdout.readline() == "works\n", process.stderr.read()
+        return process
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def workers(broker):
+    return [c for c in children(broker.pid) if name_of(c) == "cotenant-worker"]
+
+
+def is_gone(pid):
+    """Or waits for whoever is to reap it."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def n_descriptors(process):
+    return len(os.listdir(f"/proc/{process.pid}/fd"))
+
+
+def any_moment(seed):
+    time.sleep(random.Random(seed).uniform(0, 0.05))
+
+
+def used_memory(gpu):
+    """Of each device, all processes together."""
+    out = subprocess.run([BIN / "softgpu-smi", "-q"], env=gpu, capture_output=True, text=True, check=True).stdout
+    return re.findall(r"Used +: (\d+)", out)
+
+
+def is_told(guest):
+    """It learns in time that its device is lost."""
+    start = time.monotonic()
+    _, err = guest.communicate(timeout=30)
+    assert "CUDA_ERROR_DEVICE_UNAVAILABLE" in err and guest.returncode == 1, err
+    # The clock begins when the host's side has ended, as far as this process was running.
+    assert time.monotonic() - start < LOST_SECONDS + 1
+
+
+def test_a_guests_process_is_killed(gpu, broker_of, guest):
+    broker = broker_of()
+    idle = n_descriptors(broker)
+    before = used_memory(gpu)
+    for seed in range(KILLS):
+        victim = guest()
+        any_moment(seed)
+        victim.kill()
+        victim.wait()
+        wait_until(lambda: not workers(broker))
+    assert n_descriptors(broker) == idle and used_memory(gpu) == before
+
+
+def test_a_worker_is_killed(gpu, broker_of, guest):
+    """One guest's, again and again, while another works on beside it."""
+    broker = broker_of()
+    beside = guest()
+    others = set(workers(broker))
+    idle = n_descriptors(broker)
+    for seed in range(KILLS):
+        victim = guest()
+        worker, = set(workers(broker)) - others
+        any_moment(seed)
+        os.kill(worker, signal.SIGKILL)
+        is_told(victim)
+        wait_until(lambda: set(workers(broker)) == others)
+    assert n_descriptors(broker) == idle
+    assert beside.poll() is None and broker.poll() is None
+
+
+def test_the_broker_is_killed(gpu, broker_of, guest):
+    before = used_memory(gpu)
+    for seed in range(KILLS):
+        broker = broker_of()
+        victim = guest()
+        worker, = workers(broker)
+        any_moment(seed)
+        broker.kill()
+        broker.wait()
+        is_told(victim)
+        wait_until(lambda: is_gone(worker))
+    assert used_memory(gpu) == before
