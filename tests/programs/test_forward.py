@@ -73,7 +73,11 @@ def children(pid):
 
 
 def name_of(pid):
-    return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    """Empty for one that is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def wait_until(condition, seconds=20):
