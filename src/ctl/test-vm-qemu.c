@@ -37,7 +37,7 @@ int main(void)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		text = (struct text){ NULL };
+		text = (struct text){ 0 };
 		command = vm_qemu_command(cases[i].argv, "/s");
 		for (word = command; *word; word++)
 			text_addf(&text, "%s%s", word == command ? "" : " ", *word);

@@ -36,7 +36,7 @@ struct host_lane {
 	struct session_block *session;
 	uint32_t id;
 	int kick, call;
-	void (*ended)(uint32_t id);
+	void (*ended)(uint32_t id, void *memory);
 	uint64_t tail, executed;
 	uint64_t spin_ns;
 	uint32_t sleeps;
@@ -198,7 +198,6 @@ static void execute_record(struct host_lane *l)
 
 static void lane_free(struct host_lane *l)
 {
-	munmap(l->lane, LANE_SIZE);
 	close(l->kick);
 	close(l->call);
 	free(l);
@@ -207,7 +206,8 @@ static void lane_free(struct host_lane *l)
 static void *lane_main(void *arg)
 {
 	struct host_lane *l = arg;
-	void (*ended)(uint32_t id) = l->ended;
+	void (*ended)(uint32_t id, void *memory) = l->ended;
+	void *memory = l->lane;
 	uint32_t id = l->id;
 
 	while (wait_for_record(l))
@@ -217,7 +217,7 @@ static void *lane_main(void *arg)
 	pthread_mutex_lock(&lanes_lock);
 	pthread_mutex_unlock(&lanes_lock);
 	lane_free(l);
-	ended(id);
+	ended(id, memory);
 	return NULL;
 }
 
@@ -249,7 +249,7 @@ static int lane_enter(struct host_lane *l)
 }
 
 int lane_add(uint32_t id, void *memory, int kick, int call, struct session_block *session,
-	     void (*ended)(uint32_t id))
+	     void (*ended)(uint32_t id, void *memory))
 {
 	struct host_lane *l = calloc(1, sizeof(*l));
 	uint8_t *at = memory;
@@ -272,8 +272,10 @@ int lane_add(uint32_t id, void *memory, int kick, int call, struct session_block
 	l->spin_ns = SPIN_MAX_NS;
 	l->seed = id;
 	r = lane_enter(l);
-	if (r < 0)
+	if (r < 0) {
+		munmap(memory, LANE_SIZE);
 		lane_free(l);
+	}
 	return r;
 }
 

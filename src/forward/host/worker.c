@@ -71,12 +71,22 @@ static int begin(struct socket_message *m)
 	return grant_add(/* id= */ 0, m->fds[taken], m->message.address, WIRE_HEAP_SIZE);
 }
 
-/* The threads of lanes and the one that serves the broker send whole messages, so they need no lock. */
-static void lane_ended(uint32_t id)
+/*
+ * Addresses that become free are told of before they are reserved anew: the broker looks whether they are free,
+ * and has others mapped there later.
+ */
+static pthread_mutex_t addresses = PTHREAD_MUTEX_INITIALIZER;
+
+/* The threads of lanes and the one that serves the broker send whole messages, so they need no lock for that. */
+static void lane_ended(uint32_t id, void *memory)
 {
 	struct wire_message message = { .type = WIRE_LANE_REMOVE, .id = id };
-	int r = socket_send(WORKER_SOCKET, &message, NULL, 0);
+	int r;
 
+	pthread_mutex_lock(&addresses);
+	munmap(memory, LANE_SIZE);
+	r = socket_send(WORKER_SOCKET, &message, NULL, 0);
+	pthread_mutex_unlock(&addresses);
 	if (r < 0)
 		log_debug(r, "cannot tell of a lane's end");
 }
@@ -111,7 +121,9 @@ static int grant_begin(struct socket_message *m)
 
 static int reserve(struct wire_message *message)
 {
+	pthread_mutex_lock(&addresses);
 	message->at = (uintptr_t)memory_reserve(message->address, message->size);
+	pthread_mutex_unlock(&addresses);
 	return message->at ? 0 : -ENOMEM;
 }
 

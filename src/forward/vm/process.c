@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "base/log.h"
 #include "forward/host/session.h"
+#include "forward/vm/leftover.h"
 #include "forward/vm/mapping.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 /**
  * struct vm_lane - a lane's place in the guest, and its bells
  * @guest:	its first page, guest-physical
+ * @at:		where the worker has it
  * @kick:	wakes the worker's thread, which has @kick_end
  * @call:	rung by it at @call_end
  * @removal:	the request that ends it
@@ -21,6 +23,7 @@
 struct vm_lane {
 	struct process *process;
 	uint64_t guest;
+	uint64_t at;
 	int kick, kick_end, call_end;
 	struct source call;
 	struct event event;
@@ -34,6 +37,7 @@ struct vm_lane {
  * @error:	what @pending is answered with when nobody reaches its memory any more; 0: not ending by it
  * @pieces:	of @pending, until the mapper has them
  * @block:	the first page of the session's block, guest-physical
+ * @grants:	where the worker has them
  * @is_over:	worker and mapper are gone, and the guest has not closed it yet
  */
 struct process {
@@ -46,6 +50,10 @@ struct process {
 	int error;
 	struct wire_piece *pieces;
 	uint64_t block;
+	struct {
+		uint64_t at;
+		uint64_t size;
+	} grants[WIRE_MAX_GRANTS];
 	bool is_over;
 	struct source call;
 	int call_end;
@@ -193,6 +201,7 @@ static int lane_tell(struct session *session, struct vm_lane *lane)
 	const int fds[] = { lane->kick_end, lane->call_end };
 	int r = session_tell(session, fds, ARRAY_SIZE(fds));
 
+	lane->at = session->pending.at;
 	close_fd(&lane->kick_end);
 	close_fd(&lane->call_end);
 	return r;
@@ -259,15 +268,38 @@ static int bring(struct session *session)
 	return r < 0 ? r : reserve(p);
 }
 
+/*
+ * Return: has the worker let go of it? If not, or where that cannot be told, its session ends, and what asked is
+ * answered when the worker is gone.
+ */
+static bool is_released(struct process *p, uint64_t at, uint64_t size)
+{
+	int r = leftover_check(&p->machine->vhost.ram, p->session.pid, at, size);
+
+	if (r == 0)
+		return true;
+	log_warn(r, "a worker keeps what it was to give back: its session ends");
+	session_end(&p->session);
+	return false;
+}
+
 static void answer(struct session *session, int error)
 {
 	struct process *p = process_of(session);
+	uint32_t id = session->pending.id;
 
 	free(TAKE_PTR(p->pieces));
 	if (session->state >= SESSION_ENDING)
 		return;
+	if (!error && session->pending.type == WIRE_REVOKE &&
+	    !is_released(p, p->grants[id].at, p->grants[id].size))
+		return;
+	if (!error && session->pending.type == WIRE_GRANT) {
+		p->grants[id].at = session->pending.at;
+		p->grants[id].size = session->pending.size;
+	}
 	if (error && session->pending.type == WIRE_LANE_ADD)
-		lane_free(p, session->pending.id);
+		lane_free(p, id);
 	if (error && session->pending.type == WIRE_SESSION_OPEN) {
 		p->error = error;
 		session_end(session);
@@ -281,6 +313,8 @@ static void lane_gone(struct session *session, uint32_t id)
 	struct process *p = process_of(session);
 	struct request removal = p->lanes[id]->removal;
 
+	if (!is_released(p, p->lanes[id]->at, LANE_SIZE))
+		return;
 	lane_free(p, id);
 	machine_answer(p->machine, &removal, 0);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is believed of a guest and of QEMU: memory, virtqueues, the vhost-user protocol. */
 #include "forward/vm/fake-front.h"
+#include "forward/vm/leftover.h"
 #include "forward/vm/vhost.h"
 
 #include "base/base.h"
@@ -59,6 +60,23 @@ static void test_ram(void)
 	regions[0].fd = memory_new(RAM_SIZE);
 	regions[0].guest = UINT64_MAX - PAGE + 1;
 	check(ram_set(&ram, regions, 1) == -EINVAL, "ram: no region that wraps");
+}
+
+static void test_leftover(void)
+{
+	struct ram_region region = { .size = 8 * PAGE, .fd = memory_new(RAM_SIZE) };
+	uint64_t at;
+
+	check(ram_set(&ram, &region, 1) == 0, "leftover: memory");
+	at = (uint64_t)(uintptr_t)ram.regions[0].at;
+	check(leftover_check(&ram, getpid(), at + 7 * PAGE, PAGE) == -EBUSY,
+	      "leftover: a page is found");
+	check(leftover_check(&ram, getpid(), at + 8 * PAGE, PAGE) == 0, "leftover: none beside it");
+	check(leftover_check(&ram, getpid(), (uint64_t)(uintptr_t)&ram, PAGE) == 0,
+	      "leftover: no other memory");
+	munmap(ram.regions[0].at, region.size);
+	check(leftover_check(&ram, getpid(), at, region.size) == 0, "leftover: none after its end");
+	ram.regions[0].at = NULL;
 }
 
 static void ring_begin(void)
@@ -241,6 +259,7 @@ int main(void)
 	pid_t pid;
 
 	test_ram();
+	test_leftover();
 	ring_begin();
 	test_chains();
 	test_indirect();
