@@ -117,10 +117,8 @@ static void answer(struct session *session, int error)
 }
 
 /* The guest did not wait for it. */
-static void lane_gone(struct session *session, uint32_t id)
+static void lane_gone(_unused_ struct session *session, _unused_ uint32_t id)
 {
-	(void)session;
-	(void)id;
 }
 
 static void gone(struct session *session)

@@ -214,13 +214,13 @@ CUresult driver_call(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]
 	return by_table(id, words);
 }
 
-void *driver_entry(enum call_id id)
+void *driver_entry(_unused_ enum call_id id)
 {
 	return NULL;
 }
 
 /* There is no broker to ask. */
-CUresult ipc_execute(struct command *command)
+CUresult ipc_execute(_unused_ struct command *command)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

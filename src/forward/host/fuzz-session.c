@@ -25,7 +25,8 @@ struct step {
 
 static int worker_end = -1;
 
-int worker_start(const struct worker_program *program, bool mapped, struct worker *ret)
+int worker_start(_unused_ const struct worker_program *program, _unused_ bool mapped,
+		 struct worker *ret)
 {
 	int pair[2];
 

@@ -142,11 +142,10 @@ static int introduce(int listener, int pidfd)
  * It keeps one capability, with which its filter lets it do nothing: what /proc has of a process, such as its descriptors,
  * is not for those that have fewer capabilities than it, and the worker has none.
  */
-static int mapper_main(void *arg)
+static int mapper_main(_unused_ void *arg)
 {
 	int pidfd, listener, r;
 
-	(void)arg;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "cotenant-mapper");
 	close(WORKER_SOCKET);

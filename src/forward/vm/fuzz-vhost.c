@@ -35,15 +35,12 @@ static void kicked(struct vhost *v, unsigned queue)
 	}
 }
 
-static void stop(struct vhost *v)
+static void stop(_unused_ struct vhost *v)
 {
-	(void)v;
 }
 
-static void over(struct vhost *v, int error)
+static void over(_unused_ struct vhost *v, _unused_ int error)
 {
-	(void)v;
-	(void)error;
 	is_over = true;
 }
 

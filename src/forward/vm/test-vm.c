@@ -195,14 +195,12 @@ static void pong(struct vhost *v, unsigned queue)
 	}
 }
 
-static void stopped(struct vhost *v)
+static void stopped(_unused_ struct vhost *v)
 {
-	(void)v;
 }
 
-static void over(struct vhost *v, int error)
+static void over(struct vhost *v, _unused_ int error)
 {
-	(void)error;
 	vhost_done(v);
 	is_over = true;
 }
