@@ -80,15 +80,18 @@ static void keep_limits(const struct ctl *ctl, const char *name)
 }
 
 /* QEMU, or where it is started by somebody else, the time until we are ended. */
-static int machine_run(const struct ctl *ctl, const struct broker *broker, const sigset_t *set,
+static int machine_run(const struct ctl *ctl, struct broker *broker, const sigset_t *set,
 		       const sigset_t *mask)
 {
 	char **command;
 	pid_t child;
 	int r;
 
-	if (ctl->argc == 0)
-		return child_wait(broker->pid, set, NULL, NULL);
+	if (ctl->argc == 0) {
+		r = child_wait(broker->pid, set, NULL, NULL);
+		broker->pid = 0;
+		return r;
+	}
 	command = vm_qemu_command(ctl->argv, broker->socket_path);
 	child = command ? fork() : -1;
 	if (child == 0)
