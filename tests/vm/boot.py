@@ -137,9 +137,9 @@ def boot(folder, kernel, commands, append="", environment=None, seconds=120, tim
 class Guest:
     """A virtual machine that goes on while the test does: its console is read and written."""
 
-    def __init__(self, command):
+    def __init__(self, command, **more):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT)
+                                        stderr=subprocess.STDOUT, **more)
         self.text = ""
         self.seen = 0
         self.reader = threading.Thread(target=self.read, daemon=True)

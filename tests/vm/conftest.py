@@ -7,10 +7,13 @@ import subprocess
 
 import pytest
 
-from boot import unpacked
+from boot import Guest, unpacked
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
+BUILD = ROOT / "build"
+# The guest's.
+LIBRARY = BUILD / "forward/libcuda.so.1"
 
 
 def module_of(name, path):
@@ -31,6 +34,30 @@ def brought(script, which):
         pytest.skip(f"no {script} of the distribution can be fetched")
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+@pytest.fixture
+def own_program(program):
+    """own_program("hold"): a program of this folder, compiled as those of the folder beside."""
+    def compile_program(name):
+        source = HERE / f"{name}.c"
+        return programs.make(name, ["gcc", "-O1", "-g", "-Wall", source, "-o", "@OUT@", f"-I{ROOT}/src",
+                                    f"-I{programs.toolkit()}/include", f"-L{BUILD}/softgpu", "-lcuda", "-lm", "-pthread"],
+                             [source, programs.HERE / "program.h", ROOT / "src/forward/virtio-abi.h"])
+    return compile_program
+
+
+@pytest.fixture
+def guest():
+    """guest(command): a running virtual machine, killed in the end."""
+    made = []
+
+    def start(command, **more):
+        made.append(Guest(command, **more))
+        return made[-1]
+    yield start
+    for one in made:
+        one.kill()
 
 
 @pytest.fixture
@@ -63,13 +90,14 @@ class Driver:
         bus = [next(tree.rglob(name + ".ko*"), None) for name in
                ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci")]
         self.bus = [str(path) for path in bus if path]
-        self.fuse = [str(path) for name in ("fuse", "virtiofs") for path in tree.rglob(name + ".ko*")]
+        # Another driver of the same virtio device.
+        self.virtiofs = [str(path) for name in ("fuse", "virtiofs") for path in tree.rglob(name + ".ko*")]
         self.module = str(folder / "cotenant.ko")
         # Debuggers' part is most of it.
         subprocess.run(["strip", "-g", self.module], check=True)
 
-    def modules(self, parameters=""):
-        return self.bus + [f"{self.module} {parameters}"]
+    def modules(self, parameters="", before=()):
+        return [*self.bus, *before, f"{self.module} {parameters}"]
 
 
 @pytest.fixture(scope="session")

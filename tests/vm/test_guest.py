@@ -8,11 +8,9 @@ import time
 
 import pytest
 
-from boot import Guest, boot, machine, make_initramfs
-from conftest import HERE, ROOT, programs
+from boot import boot, machine, make_initramfs
+from conftest import BUILD, LIBRARY, programs
 
-BUILD = ROOT / "build"
-LIBRARY = BUILD / "forward/libcuda.so.1"
 COUNTERS = "/sys/class/misc/cotenant0/counters"
 PROGRAMS = ["kernels", "pipeline", "graph", "ipc", "vmm", "threads", "hosts", "order"]
 LOST_MS = 2000
@@ -55,28 +53,6 @@ def broker(gpu, tmp_path):
     yield make_broker
     for one in made:
         one.kill()
-
-
-@pytest.fixture
-def guest():
-    """guest(command): a running virtual machine, killed in the end."""
-    made = []
-
-    def start(command):
-        made.append(Guest(command))
-        return made[-1]
-    yield start
-    for one in made:
-        one.kill()
-
-
-@pytest.fixture
-def hold(program):
-    """The program of this folder that holds memory."""
-    cuda = programs.toolkit()
-    return programs.make("hold", ["gcc", "-O1", "-g", "-Wall", HERE / "hold.c", "-o", "@OUT@", f"-I{cuda}/include",
-                                  f"-L{BUILD}/softgpu", "-lcuda", "-lm"],
-                         [HERE / "hold.c", programs.HERE / "program.h"])
 
 
 def wait_until(condition, seconds=30):
@@ -147,18 +123,19 @@ def test_newer_qemus_carry_it(tmp_path, driver, program, ptx, broker, qemu, vers
     assert results["kernels"] == (0, "six kernels right\n")
 
 
-def test_processes_that_are_killed_or_mean_ill(tmp_path, driver, program, ptx, broker, hold):
+def test_processes_that_are_killed_or_mean_ill(tmp_path, driver, program, ptx, broker, own_program):
     """Killed at 20 moments of a life, then ioctls of all kinds; a program is right after each."""
     built = driver("newest")
-    hostile = programs.make("hostile-ioctl", ["gcc", "-O1", "-g", "-Wall", f"-I{ROOT}/src", HERE / "hostile-ioctl.c",
-                                              "-o", "@OUT@", "-pthread"],
-                            [HERE / "hostile-ioctl.c", ROOT / "src/forward/virtio-abi.h"])
+    hold, hostile = own_program("hold"), own_program("hostile-ioctl")
     well = [program("kernels"), ptx("nvcc")]
     commands = {
         "killed": shell(f"for i in $(seq 1 20); do {hold} >/dev/null & usleep $((i * 40000)); kill -9 $!; wait $!; "
                         "done; exit 0"),
         "well": well,
         "hostile": [hostile, "8", "1"],
+        # The device goes from under a process, and comes back.
+        "removed": shell(f"{hold} >/tmp/hold & sleep 3; cd /sys/bus/virtio/drivers/cotenant; echo virtio0 >unbind; wait; "
+                         "cat /tmp/hold; echo virtio0 >bind"),
         "again": well,
     } | AFTER
     results, console = boot(tmp_path, built.kernel, commands, environment={"LD_LIBRARY_PATH": str(LIBRARY.parent)},
@@ -166,6 +143,7 @@ def test_processes_that_are_killed_or_mean_ill(tmp_path, driver, program, ptx, b
     check_after(results, console)
     assert results["well"] == (0, "six kernels right\n") and results["again"] == results["well"]
     assert results["hostile"][0] == 0, results["hostile"]
+    assert re.search(r"ready: .*lost: CUDA_ERROR_DEVICE_UNAVAILABLE", results["removed"][1], re.S), results["removed"]
 
 
 def test_memory_that_is_not_shared_is_refused(tmp_path, driver, broker):
@@ -194,16 +172,17 @@ def monitor(path, command):
 
 
 def holder(folder, built, hold):
-    """An initramfs whose guest holds memory and does what the console says: a letter for sysrq."""
+    """An initramfs whose guest holds memory and does what the console says: a letter for sysrq. The device is taken from
+    a file system's driver that was there before."""
     folder.mkdir()
     commands = {"hold": shell(f"{hold} & read what; echo $what >/proc/sysrq-trigger; wait")}
     return make_initramfs(folder, commands, {"LD_LIBRARY_PATH": str(LIBRARY.parent)}, 600,
-                          modules=built.modules(), files=[LIBRARY, hold])
+                          modules=built.modules(before=built.virtiofs), files=[LIBRARY, hold])
 
 
-def test_a_call_answers_when_the_host_is_gone(tmp_path, driver, broker, guest, hold):
+def test_a_call_answers_when_the_host_is_gone(tmp_path, driver, broker, guest, own_program):
     built = driver("oldest")
-    archive = holder(tmp_path / "holder", built, hold)
+    archive = holder(tmp_path / "holder", built, own_program("hold"))
     one = broker()
     vm = guest(machine(built.kernel, archive, devices=one.devices()))
     vm.wait_for(r"ready: \d+ of")
@@ -213,10 +192,10 @@ def test_a_call_answers_when_the_host_is_gone(tmp_path, driver, broker, guest, h
     assert int(lost[2]) <= LOST_MS
 
 
-def test_guests_that_end_in_every_way(tmp_path, driver, broker, guest, hold):
+def test_guests_that_end_in_every_way(tmp_path, driver, broker, guest, own_program):
     """5 panics, 5 reboots, 5 times QEMU is killed: nothing of it is left, and the other guest goes on."""
     built = driver("oldest")
-    archive = holder(tmp_path / "holder", built, hold)
+    archive = holder(tmp_path / "holder", built, own_program("hold"))
     one, other = broker("one"), broker("other")
     console = tmp_path / "monitor"
     bystander = guest(machine(built.kernel, archive, devices=[
