@@ -8,25 +8,16 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
-#include <time.h>
 
 #define NOW_AND_THEN_US 100000
 #define SELDOM_US	500000
 /* Several of each process, where they are read seldom. */
 #define SAMPLES 2048
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
-
 /* Drivers give the wall clock's time, the engine wants the monotonic clock's. */
 static void read_device(struct daemon *d, unsigned device)
 {
-	uint64_t now_us = daemon_now_us(), now_ns = monotonic_ns();
+	uint64_t now_us = daemon_now_us(), now_ns = daemon_monotonic_us() * 1000;
 	struct gpu_activity activity[SAMPLES];
 	struct engine_sample samples[SAMPLES];
 	size_t i, n = 0;

@@ -26,6 +26,7 @@ struct overuse;
  * @reload_offsets:	likewise, of offsets.d
  * @offsets_dir:	the folder that tells where calls are in builds without symbols
  * @engine_reason:	why there is no engine, where there is none
+ * @features:		what the kernel offers, once somebody has asked
  * @context_bytes:	what a context was seen to cost on each device, at the least
  * @context_file:	where that is kept
  * @unowned_bytes:	what processes that are nobody's have of each device
@@ -34,7 +35,11 @@ struct overuse;
  * @compute_timer:	when they are read next
  * @compute_is_slow:	that is seldom, as nobody has a limit
  * @compute_reason:	why compute limits are not enforced; NULL if they are
+ * @settling:		set while the books are to be settled out of turn
+ * @settled_us:		when they were last, by the monotonic clock, and how long it took
+ * @n_settled:		how often
  * @placing:		set while processes are looked for on the devices
+ * @placed_us:		when they last were, by the monotonic clock
  * @placing_until_us:	how long they are
  * @waiters:		calls that wait for an event
  * @gate:		listens for reports of the second gate
@@ -48,6 +53,8 @@ struct daemon {
 	char *offsets_dir;
 	struct engine *engine;
 	char engine_reason[200];
+	struct engine_feature features[32];
+	int n_features;
 	struct gpu *gpu;
 	struct event_log *events;
 	struct tenants tenants;
@@ -60,7 +67,12 @@ struct daemon {
 	bool compute_is_slow;
 	uint64_t compute_since_us[LEDGER_DEVICES];
 	struct activity *activity;
+	sd_event_source *settling;
+	uint64_t settled_us;
+	uint64_t settle_took_us;
+	uint64_t n_settled;
 	sd_event_source *placing;
+	uint64_t placed_us;
 	uint64_t placing_until_us;
 	struct waiter *waiters;
 	struct gate *gate;
@@ -78,6 +90,11 @@ static inline unsigned daemon_n_devices(const struct daemon *d)
  * daemon_now_us() - microseconds since the epoch
  */
 uint64_t daemon_now_us(void);
+
+/**
+ * daemon_monotonic_us() - the same by a clock that nobody sets
+ */
+uint64_t daemon_monotonic_us(void);
 
 /**
  * daemon_devices_apply() - tell the engine the devices with their reserves
@@ -103,6 +120,11 @@ void context_cost_learn(struct daemon *d, unsigned device, uint64_t bytes);
  * daemon_settle() - correct the books by what the devices say, adopt who is not charged yet
  */
 void daemon_settle(struct daemon *d);
+
+/**
+ * daemon_settle_soon() - the same, within moments; many who ask for it get it together
+ */
+void daemon_settle_soon(struct daemon *d);
 
 /**
  * daemon_activity_read() - note which tenants have been at work since the last time

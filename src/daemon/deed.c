@@ -133,7 +133,7 @@ static void deed_add(struct overuse *o, struct deed *deed)
 	o->deeds = deed;
 	if (!o->deed_timer && o->daemon->loop)
 		sd_event_add_time_relative(o->daemon->loop, &o->deed_timer, CLOCK_MONOTONIC,
-					   LOOK_EVERY_US, 0, on_time, o);
+					   LOOK_EVERY_US, LOOK_EVERY_US / 4, on_time, o);
 }
 
 static struct deed *deed_new(const struct live_incident *live, const struct incident_entry *entry,

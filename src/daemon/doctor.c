@@ -9,18 +9,21 @@
 
 #include "daemon/process.h"
 
-static json_t *features_json(void)
-{
-	struct engine_feature features[32];
-	json_t *list = json_array();
-	int i, n;
+#include <errno.h>
 
-	n = engine_features(features, ARRAY_SIZE(features));
-	for (i = 0; i < n; i++)
-		json_array_append_new(list,
-				      json_pack("{s:s, s:s, s:b, s:s}", "name", features[i].name,
-						"gives", features[i].gives, "works",
-						features[i].works, "reason", features[i].reason));
+/* Programs are loaded to find them out, and they do not change: it is done once, whoever asks how often. */
+static json_t *features_json(struct daemon *d)
+{
+	json_t *list = json_array();
+	int i;
+
+	if (d->n_features == 0)
+		d->n_features = engine_features(d->features, ARRAY_SIZE(d->features));
+	for (i = 0; i < d->n_features; i++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s}", "name", d->features[i].name,
+						      "gives", d->features[i].gives, "works",
+						      d->features[i].works, "reason",
+						      d->features[i].reason));
 	return list;
 }
 
@@ -32,66 +35,80 @@ static int add_library(const struct engine_library *l, void *userdata)
 	return 0;
 }
 
-struct probed_search {
-	pid_t pid;
-	bool found;
-};
-
-static int maps_library(const struct engine_library *l, void *userdata)
-{
-	struct probed_search *search = userdata;
-
-	search->found = process_maps(search->pid, l->dev, l->ino);
-	return search->found;
-}
-
-struct charged_search {
-	pid_t pid;
-	bool found;
-};
-
-static int is_charged(const struct audit_process *p, void *userdata)
-{
-	struct charged_search *search = userdata;
-
-	search->found |= (pid_t)audit_process_tgid(p) == search->pid && p->chain.n > 0;
-	return search->found;
-}
-
-struct unprobed_search {
-	pid_t pid;
+/*
+ * Whom the engine charges, sorted, so that one walk over its records does for all; and of the
+ * process that is looked at what it maps.
+ */
+struct look {
+	struct daemon *daemon;
+	pid_t *charged;
+	size_t n_charged;
+	size_t cap;
+	char *maps;
 	const char *why;
 };
 
+static int by_pid(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int add_charged(const struct audit_process *p, void *userdata)
+{
+	struct look *look = userdata;
+	size_t cap = MAX(2 * look->cap, (size_t)64);
+	void *pids;
+
+	if (p->chain.n == 0)
+		return 0;
+	if (look->n_charged == look->cap) {
+		pids = reallocarray(look->charged, cap, sizeof(*look->charged));
+		if (!pids)
+			return -ENOMEM;
+		look->charged = pids;
+		look->cap = cap;
+	}
+	look->charged[look->n_charged++] = audit_process_tgid(p);
+	return 0;
+}
+
+static int maps_library(const struct engine_library *l, void *userdata)
+{
+	return maps_have(((struct look *)userdata)->maps, l->dev, l->ino);
+}
+
 static int maps_unprobed(const struct engine_unprobed *u, void *userdata)
 {
-	struct unprobed_search *search = userdata;
+	struct look *look = userdata;
 
-	if (process_maps(search->pid, u->dev, u->ino))
-		search->why = u->why;
-	return search->why != NULL;
+	if (maps_have(look->maps, u->dev, u->ino))
+		look->why = u->why;
+	return look->why != NULL;
 }
 
 /* Why what a process allocates is not held to a limit; NULL if it is. */
-static const char *why_unprotected(struct daemon *d, pid_t pid)
+static const char *why_unprotected(struct look *look, pid_t pid)
 {
-	struct charged_search charged = { .pid = pid };
-	struct probed_search probed = { .pid = pid };
-	struct unprobed_search unprobed = { .pid = pid };
+	struct engine *engine = look->daemon->engine;
 
-	if (!d->engine)
+	if (!engine)
 		return "nothing enforces limits here";
-	engine_each_unprobed(d->engine, maps_unprobed, &unprobed);
-	if (unprobed.why)
-		return unprobed.why;
-	engine_each_process(d->engine, is_charged, &charged);
-	if (!charged.found)
+	free(look->maps);
+	look->why = look->maps = NULL;
+	if (process_maps(pid, &look->maps) < 0)
+		return "what it maps cannot be read";
+	engine_each_unprobed(engine, maps_unprobed, look);
+	if (look->why)
+		return look->why;
+	if (look->n_charged == 0 ||
+	    !bsearch(&pid, look->charged, look->n_charged, sizeof(pid), by_pid))
 		return "no tenant matches it";
-	engine_each_library(d->engine, maps_library, &probed);
-	return probed.found ? NULL : "it maps no libcuda that is probed";
+	return engine_each_library(engine, maps_library, look) ? NULL : "it maps no libcuda that is probed";
 }
 
-static void add_unprotected(struct daemon *d, unsigned device, json_t *list)
+static void add_unprotected(struct look *look, unsigned device, json_t *list)
 {
 	_cleanup_free_ struct gpu_process *running = NULL;
 	char name[PROCESS_NAME_SIZE], user[PROCESS_NAME_SIZE];
@@ -99,10 +116,10 @@ static void add_unprotected(struct daemon *d, unsigned device, json_t *list)
 	size_t i, n = 0;
 	uid_t uid;
 
-	if (gpu_processes(d->gpu, device, &running, &n) < 0)
+	if (gpu_processes(look->daemon->gpu, device, &running, &n) < 0)
 		return;
 	for (i = 0; i < n; i++) {
-		why = why_unprotected(d, running[i].pid);
+		why = why_unprotected(look, running[i].pid);
 		if (!why || process_uid(running[i].pid, &uid) < 0)
 			continue;
 		process_name(running[i].pid, name);
@@ -115,6 +132,23 @@ static void add_unprotected(struct daemon *d, unsigned device, json_t *list)
 							      : json_integer(running[i].used_bytes),
 						      "why", why));
 	}
+}
+
+static json_t *unprotected_json(struct daemon *d)
+{
+	struct look look = { .daemon = d };
+	json_t *list = json_array();
+	unsigned i;
+
+	if (d->engine)
+		engine_each_process(d->engine, add_charged, &look);
+	if (look.n_charged)
+		qsort(look.charged, look.n_charged, sizeof(*look.charged), by_pid);
+	for (i = 0; i < daemon_n_devices(d); i++)
+		add_unprotected(&look, i, list);
+	free(look.charged);
+	free(look.maps);
+	return list;
 }
 
 static void say(json_t *list, const char *sentence)
@@ -213,11 +247,24 @@ static json_t *refused_files_json(struct daemon *d)
 	return list;
 }
 
+static void add_events_problem(struct daemon *d, json_t *list)
+{
+	struct event_log_state state;
+
+	event_log_state(d->events, &state);
+	if (*state.reason)
+		json_array_append_new(list, json_sprintf("events are not written (%s): %llu wait in memory, "
+							 "%llu were too many for it", state.reason,
+							 (unsigned long long)state.n_waiting,
+							 (unsigned long long)state.n_lost));
+}
+
 static json_t *problems_json(struct daemon *d, uid_t uid)
 {
 	json_t *list = json_array();
 	const struct tenant *t;
 
+	add_events_problem(d, list);
 	for (t = d->tenants.first; t; t = t->next) {
 		if (*t->problem && tenant_is_visible(t, uid))
 			json_array_append_new(list,
@@ -228,20 +275,17 @@ static json_t *problems_json(struct daemon *d, uid_t uid)
 
 int method_daemon_doctor(struct daemon *d, const struct request *q, json_t **ret)
 {
-	json_t *libraries = json_array(), *unprotected = json_array(), *offsets = json_array();
-	unsigned i;
+	json_t *libraries = json_array(), *offsets = json_array();
 
 	if (d->engine) {
 		engine_each_library(d->engine, add_library, libraries);
 		engine_each_offsets(d->engine, add_offsets, offsets);
 	}
-	/* Other people's processes are named to root alone. */
-	for (i = 0; q->peer.uid == 0 && i < daemon_n_devices(d); i++)
-		add_unprotected(d, i, unprotected);
 	*ret = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s?}", "rung",
 			 d->engine ? engine_rung_name(engine_rung_now(d->engine)) : "none",
-			 "features", features_json(), "libraries", libraries, "offsets", offsets,
-			 "unprotected", unprotected, "guaranteed", guaranteed_json(d), "advisory",
+			 "features", features_json(d), "libraries", libraries, "offsets", offsets,
+			 /* Other people's processes are named to root alone. */
+			 "unprotected", q->peer.uid ? json_array() : unprotected_json(d), "guaranteed", guaranteed_json(d), "advisory",
 			 advisory_json(d), "refused_files", refused_files_json(d), "problems",
 			 problems_json(d, q->peer.uid), "devices", (int)daemon_n_devices(d),
 			 "no_devices", *d->gpu->reason ? d->gpu->reason : NULL);

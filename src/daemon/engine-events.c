@@ -142,15 +142,17 @@ static bool has_size(uint32_t kind)
 static void keep(struct daemon *d, const struct audit_event *e, const char *library)
 {
 	const struct tenant *t = tenants_by_number(&d->tenants, e->tenant);
-	_cleanup_free_ char *text = describe(e, library, t);
+	_cleanup_free_ char *text = NULL;
 	struct event event = { .kind = kind_of[e->kind],
 			       .pid = e->tgid,
-			       .text = text,
 			       .uid = EVENT_NO_UID,
 			       .size = EVENT_NO_NUMBER,
 			       .left = EVENT_NO_NUMBER,
 			       .wait_ms = EVENT_NO_NUMBER };
 
+	if (t && event_log_leaves_out(d->events, t->uid, t->spec.name))
+		return;
+	event.text = text = describe(e, library, t);
 	if (has_size(e->kind)) {
 		event.size = e->size;
 		event.call = engine_row_name(e->row);
@@ -184,7 +186,7 @@ void daemon_on_engine_event(const struct audit_event *e, const char *text, void 
 	if (e->kind == AUDIT_EVENT_PLACE)
 		daemon_place_soon(d);
 	if (e->kind == AUDIT_EVENT_SETTLE)
-		daemon_settle(d);
+		daemon_settle_soon(d);
 	/* One that is answered at once is told by its refusal. */
 	if (e->kind == AUDIT_EVENT_INSUFFICIENT && e->wait_ns == 0)
 		return;

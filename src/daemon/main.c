@@ -25,6 +25,8 @@
 #define SAMPLE_AT_LEAST_MS 20
 /* A cgroup that is made anew is limited from then on at the latest. */
 #define CGROUPS_EVERY_US 50000
+/* The loop may put timers off by so much, to wake up once for several; a quarter second if it is not told. */
+#define TIMER_GRAIN_US 10000
 
 enum option_id {
 #define OPTION(id, name, metavar, without, help) OPTION_##id,
@@ -56,6 +58,14 @@ uint64_t daemon_now_us(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
+}
+
+uint64_t daemon_monotonic_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
 }
 
@@ -148,13 +158,20 @@ static int on_api(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint32_
 	return 0;
 }
 
-/* Answers for those who wait for an event are sent at once, not with the next request. */
-static void answer_waiters(struct daemon *d)
+/*
+ * Each round of the loop ends here: what happened in it is written in one piece, and answers
+ * for those who wait for it are sent at once, not with the next request.
+ */
+static int on_round(sd_event_source *s, void *userdata)
 {
+	struct daemon *d = userdata;
+
+	event_log_flush(d->events);
 	if (!d->waiters)
-		return;
+		return 0;
 	daemon_answer_waiters(d, /* all= */ false);
 	api_server_dispatch(d->api);
+	return 0;
 }
 
 static int on_engine(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint32_t revents,
@@ -167,7 +184,6 @@ static int on_engine(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint
 	if (r < 0)
 		log_warn(r, "the engine");
 	daemon_compute_wake(d);
-	answer_waiters(d);
 	return 0;
 }
 
@@ -181,8 +197,6 @@ static int on_tick(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 		engine_dispatch(d->engine);
 	daemon_settle(d);
 	daemon_activity_read(d);
-	answer_waiters(d);
-	api_server_dispatch(d->api);
 	sd_event_source_set_time_relative(s, SETTLE_EVERY_US);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
@@ -204,7 +218,6 @@ static void reload(struct daemon *d)
 		log_warn(r, "cannot read %s", d->tenants.files.dir);
 	daemon_devices_apply(d);
 	daemon_compute_wake(d);
-	answer_waiters(d);
 }
 
 static int on_hangup(_unused_ sd_event_source *s, _unused_ const struct signalfd_siginfo *si,
@@ -245,7 +258,6 @@ static int on_offsets_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, 
 	r = engine_offsets_reload(d->engine);
 	if (r < 0)
 		log_warn(r, "cannot read %s", d->offsets_dir);
-	answer_waiters(d);
 	return 0;
 }
 
@@ -273,8 +285,10 @@ static int add_sources(struct daemon *d)
 		r = sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, SETTLE_EVERY_US, 0,
 					       on_tick, d);
 	if (r >= 0)
-		r = sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, CGROUPS_EVERY_US, 0,
+		r = sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, CGROUPS_EVERY_US, TIMER_GRAIN_US,
 					       on_cgroups_time, d);
+	if (r >= 0)
+		r = sd_event_add_post(d->loop, NULL, on_round, d);
 	if (r >= 0)
 		r = daemon_compute_start(d);
 	if (r >= 0)
@@ -501,6 +515,7 @@ static void daemon_close(struct daemon *d)
 	event_log_close(d->events);
 	free(d->offsets_dir);
 	free(d->context_file);
+	sd_event_source_unref(d->settling);
 	sd_event_source_unref(d->placing);
 	sd_event_source_unref(d->compute_timer);
 	sd_event_source_unref(d->reload);

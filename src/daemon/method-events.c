@@ -6,14 +6,21 @@
 
 #include <errno.h>
 
-#define MAX_WAIT_MS  60000
-#define MAX_WAITERS  256
-#define DEFAULT_MANY 100
+#define MAX_WAIT_MS	    60000
+#define MAX_WAITERS	    256
+#define MAX_WAITERS_OF_USER 32
+#define DEFAULT_MANY	    100
+#define MOST		    10000
+#define MOST_OF_USER	    1000
 
-/* A call that waits for an event. */
+/*
+ * A call that waits for an event.
+ * @seen:	no event up to this number is for it: only later ones are looked at
+ */
 struct waiter {
 	struct waiter *next;
 	struct api_call *call;
+	uint64_t seen;
 	uint64_t until_us;
 };
 
@@ -23,17 +30,22 @@ static struct event_filter filter_of(const json_t *args, uid_t uid)
 		.after = api_arg_uint(args, "after", 0),
 		.tenant = api_arg_string(args, "tenant"),
 		.uid = uid,
-		.limit = MIN(api_arg_uint(args, "limit", DEFAULT_MANY), (uint64_t)10000),
+		.limit = MIN(api_arg_uint(args, "limit", DEFAULT_MANY),
+			     (uint64_t)(uid ? MOST_OF_USER : MOST)),
 	};
 }
 
-/* Return: whether the call is answered. */
-static bool answer(struct daemon *d, struct api_call *call, bool even_empty)
+/*
+ * @seen:	as in struct waiter
+ * Return: whether the call is answered.
+ */
+static bool answer(struct daemon *d, struct api_call *call, uint64_t seen, bool even_empty)
 {
 	struct event_filter filter = filter_of(api_call_args(call), api_call_peer(call)->uid);
 	struct api_error error;
 	json_t *list;
 
+	filter.after = MAX(filter.after, seen);
 	if (event_log_list(d->events, &filter, &list) < 0) {
 		api_fail(&error, API_E_FAULT, "the events cannot be read");
 		api_call_refuse(call, &error);
@@ -47,14 +59,17 @@ static bool answer(struct daemon *d, struct api_call *call, bool even_empty)
 	return true;
 }
 
-static unsigned count_waiters(const struct daemon *d)
+/* Is there room for one more of this user? Nobody can take the places of all others. */
+static bool may_wait(const struct daemon *d, uid_t uid)
 {
 	const struct waiter *w;
-	unsigned n = 0;
+	unsigned n = 0, n_of_user = 0;
 
-	for (w = d->waiters; w; w = w->next)
+	for (w = d->waiters; w; w = w->next) {
 		n++;
-	return n;
+		n_of_user += api_call_peer(w->call)->uid == uid;
+	}
+	return n < MAX_WAITERS && (uid == 0 || n_of_user < MAX_WAITERS_OF_USER);
 }
 
 void method_events_list(struct daemon *d, struct api_call *call)
@@ -70,14 +85,17 @@ void method_events_list(struct daemon *d, struct api_call *call)
 		api_call_refuse(call, &error);
 		return;
 	}
-	if (answer(d, call, wait_ms == 0))
+	if (answer(d, call, /* seen= */ 0, wait_ms == 0))
 		return;
-	w = count_waiters(d) < MAX_WAITERS ? calloc(1, sizeof(*w)) : NULL;
+	w = may_wait(d, api_call_peer(call)->uid) ? calloc(1, sizeof(*w)) : NULL;
 	if (!w) {
-		answer(d, call, true);
+		api_fail(&error, API_E_CONFLICT, "too many calls wait for events already");
+		api_hint(&error, "at most %d of one user may", MAX_WAITERS_OF_USER);
+		api_call_refuse(call, &error);
 		return;
 	}
 	w->call = call;
+	w->seen = event_log_last(d->events);
 	w->until_us = daemon_now_us() + MIN(wait_ms, (uint64_t)MAX_WAIT_MS) * 1000;
 	w->next = d->waiters;
 	d->waiters = w;
@@ -85,11 +103,14 @@ void method_events_list(struct daemon *d, struct api_call *call)
 
 void daemon_answer_waiters(struct daemon *d, bool all)
 {
+	uint64_t now = daemon_now_us(), last = event_log_last(d->events);
 	struct waiter **p = &d->waiters, *w;
-	uint64_t now = daemon_now_us();
+	bool over;
 
 	while ((w = *p)) {
-		if (!answer(d, w->call, all || now >= w->until_us)) {
+		over = all || now >= w->until_us;
+		if ((w->seen == last && !over) || !answer(d, w->call, w->seen, over)) {
+			w->seen = last;
 			p = &w->next;
 			continue;
 		}

@@ -102,12 +102,18 @@ static void tenant_lines(struct page *page, struct daemon *d, const struct tenan
 
 static void event_lines(struct page *page, struct daemon *d)
 {
+	struct event_log_state state;
 	int kind;
 
 	for (kind = 0; kind < N_EVENT_KINDS; kind++)
 		text_addf(&page->lines[METRIC_EVENTS], "%s{kind=\"%s\"} %" PRIu64 "\n",
 			  metrics[METRIC_EVENTS].name, event_kind_name(kind),
 			  event_log_count(d->events, kind));
+	event_log_state(d->events, &state);
+	text_addf(&page->lines[METRIC_EVENTS_WAITING], "%s %" PRIu64 "\n",
+		  metrics[METRIC_EVENTS_WAITING].name, state.n_waiting);
+	text_addf(&page->lines[METRIC_EVENTS_LOST], "%s %" PRIu64 "\n",
+		  metrics[METRIC_EVENTS_LOST].name, state.n_lost);
 }
 
 static char *print_page(struct page *page)

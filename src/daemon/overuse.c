@@ -7,17 +7,13 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <time.h>
 
 /* The timer's grain: a device is sampled when it is due, not later than this. */
 #define WAKE_AT_LEAST_MS 20
 
 uint64_t overuse_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+	return daemon_monotonic_us() / 1000;
 }
 
 /* --- the log of use --- */
@@ -145,7 +141,8 @@ int overuse_start(struct daemon *d)
 	if (daemon_n_devices(d) == 0)
 		return 0;
 	return sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC,
-					  d->overuse->slow_ms * 1000, 0, on_time, d->overuse);
+					  d->overuse->slow_ms * 1000, WAKE_AT_LEAST_MS * 500, on_time,
+					  d->overuse);
 }
 
 /* --- opening and closing --- */

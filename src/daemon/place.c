@@ -84,22 +84,51 @@ void daemon_place_hint(struct daemon *d, pid_t pid)
 
 /* --- places --- */
 
-/* The devices that list a process, less those that its other numbers stand for; a bit for each. */
-static uint32_t devices_that_list(struct daemon *d, const struct audit_process *p)
+/*
+ * One round: each device is asked once, and only where some process is to be placed.
+ * @n_open:	processes that cannot be placed yet
+ */
+struct round {
+	struct daemon *daemon;
+	bool asked;
+	struct gpu_process *running[LEDGER_DEVICES];
+	size_t n[LEDGER_DEVICES];
+	unsigned n_open;
+};
+
+static void ask_devices(struct round *round)
 {
-	struct gpu_process *running;
+	struct daemon *d = round->daemon;
+	unsigned i;
+
+	for (i = 0; i < daemon_n_devices(d) && !round->asked; i++) {
+		if (gpu_processes(d->gpu, i, &round->running[i], &round->n[i]) < 0)
+			round->n[i] = 0;
+	}
+	round->asked = true;
+}
+
+static void round_done(struct round *round)
+{
+	unsigned i;
+
+	for (i = 0; i < LEDGER_DEVICES; i++)
+		free(round->running[i]);
+}
+
+/* The devices that list a process, less those that its other numbers stand for; a bit for each. */
+static uint32_t devices_that_list(struct round *round, const struct audit_process *p)
+{
 	uint32_t listed = 0;
 	unsigned i;
-	size_t j, n;
+	size_t j;
 
-	for (i = 0; i < daemon_n_devices(d); i++) {
-		if (gpu_processes(d->gpu, i, &running, &n) < 0)
-			continue;
-		for (j = 0; j < n; j++) {
-			if (running[j].pid == (pid_t)audit_process_tgid(p))
+	ask_devices(round);
+	for (i = 0; i < LEDGER_DEVICES; i++) {
+		for (j = 0; j < round->n[i]; j++) {
+			if (round->running[i][j].pid == (pid_t)audit_process_tgid(p))
 				listed |= 1U << i;
 		}
-		free(running);
 	}
 	for (i = 0; i < LEDGER_DEVICES; i++) {
 		if (p->device_of[i] < LEDGER_DEVICES)
@@ -110,22 +139,21 @@ static uint32_t devices_that_list(struct daemon *d, const struct audit_process *
 
 static int place(const struct audit_process *p, void *userdata)
 {
-	struct daemon *d = ((void **)userdata)[0];
-	unsigned *n_open = ((void **)userdata)[1];
+	struct round *round = userdata;
 	uint32_t placing = p->placing, listed;
 	uint8_t hint;
 
 	if (!placing || placing > LEDGER_DEVICES)
 		return 0;
-	listed = devices_that_list(d, p);
+	listed = devices_that_list(round, p);
 	hint = p->hint_of[placing - 1];
 	/* In a process that was running before it was watched there may be more than one. */
 	if (listed & (listed - 1) && hint < LEDGER_DEVICES)
 		listed &= 1U << hint;
 	if (listed && !(listed & (listed - 1)))
-		engine_place(d->engine, audit_process_tgid(p), __builtin_ctz(listed));
+		engine_place(round->daemon->engine, audit_process_tgid(p), __builtin_ctz(listed));
 	else
-		(*n_open)++;
+		round->n_open++;
 	return 0;
 }
 
@@ -138,22 +166,30 @@ static int on_place_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, vo
 	return 0;
 }
 
+static void place_in(struct daemon *d, uint64_t delay_us)
+{
+	sd_event_add_time_relative(d->loop, &d->placing, CLOCK_MONOTONIC, delay_us, 1, on_place_time, d);
+}
+
 void daemon_place(struct daemon *d)
 {
-	unsigned n_open = 0;
-	void *userdata[] = { d, &n_open };
+	struct round round = { .daemon = d };
 
 	if (!d->engine || daemon_n_devices(d) < 2 || d->placing)
 		return;
-	engine_each_process(d->engine, place, userdata);
-	if (n_open && daemon_now_us() < d->placing_until_us)
-		sd_event_add_time_relative(d->loop, &d->placing, CLOCK_MONOTONIC, PLACE_EVERY_US, 0,
-					   on_place_time, d);
+	engine_each_process(d->engine, place, &round);
+	round_done(&round);
+	d->placed_us = daemon_monotonic_us();
+	if (round.n_open && daemon_now_us() < d->placing_until_us)
+		place_in(d, PLACE_EVERY_US);
 }
 
+/* At once where that was not just done: somebody waits for it. */
 void daemon_place_soon(struct daemon *d)
 {
+	uint64_t due_us = d->placed_us + PLACE_EVERY_US, now_us = daemon_monotonic_us();
+
 	d->placing_until_us = daemon_now_us() + PLACE_FOR_US;
-	d->placing = sd_event_source_unref(d->placing);
-	daemon_place(d);
+	if (d->engine && daemon_n_devices(d) >= 2 && !d->placing)
+		place_in(d, due_us - MIN(due_us, now_us));
 }

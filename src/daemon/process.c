@@ -13,6 +13,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+/* A program may map some ten thousand files; no file of /proc that is read here is longer. */
+#define PROC_FILE_MAX (16 << 20)
+
 #define MPS_SERVER "nvidia-cuda-mps-server"
 
 static int read_proc(pid_t pid, const char *file, char **ret)
@@ -21,7 +24,7 @@ static int read_proc(pid_t pid, const char *file, char **ret)
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-	r = file_read_at(AT_FDCWD, path, 1 << 20, ret, NULL);
+	r = file_read_at(AT_FDCWD, path, PROC_FILE_MAX, ret, NULL);
 	return r == -ENOENT ? -ESRCH : r;
 }
 
@@ -137,14 +140,17 @@ bool process_is(pid_t pid, uint64_t start_time)
 	return process_start_time(pid, &now) == 0 && (start_time == 0 || start_time == now);
 }
 
-bool process_maps(pid_t pid, dev_t dev, ino_t ino)
+int process_maps(pid_t pid, char **ret)
 {
-	_cleanup_free_ char *maps = NULL, *wanted = NULL;
+	return read_proc(pid, "maps", ret);
+}
 
-	if (read_proc(pid, "maps", &maps) < 0)
-		return false;
-	wanted = str_format(" %02x:%02x %llu ", major(dev), minor(dev), (unsigned long long)ino);
-	return wanted && strstr(maps, wanted);
+bool maps_have(const char *maps, dev_t dev, ino_t ino)
+{
+	char wanted[64];
+
+	snprintf(wanted, sizeof(wanted), " %02x:%02x %llu ", major(dev), minor(dev), (unsigned long long)ino);
+	return strstr(maps, wanted);
 }
 
 void user_name(uid_t uid, char ret[PROCESS_NAME_SIZE])

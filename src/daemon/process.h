@@ -45,9 +45,16 @@ void process_name(pid_t pid, char ret[PROCESS_NAME_SIZE]);
 bool process_is(pid_t pid, uint64_t start_time);
 
 /**
- * process_maps() - does it map this file?
+ * process_maps() - what it maps, as text; the caller frees it
+ *
+ * Return: 0, or -ESRCH.
  */
-bool process_maps(pid_t pid, dev_t dev, ino_t ino);
+int process_maps(pid_t pid, char **ret);
+
+/**
+ * maps_have() - is this file in such a text?
+ */
+bool maps_have(const char *maps, dev_t dev, ino_t ino);
 
 /**
  * user_name() - of an account, or its number where it has no name

@@ -31,6 +31,14 @@ uint64_t daemon_now_us(void)
 	return 1;
 }
 
+uint64_t daemon_monotonic_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
+}
+
 typedef int (*method_fn)(struct daemon *d, const struct request *q, json_t **ret);
 
 /* Arguments as text with ' for "; the answer is dropped, only whether it was one counts. */
@@ -486,6 +494,30 @@ static void test_gate(struct daemon *d)
 	d->loop = sd_event_unref(d->loop);
 }
 
+/* As many as a program can make that loads and unloads code: each may have changed what no argument tells. */
+static void test_settling(struct daemon *d)
+{
+	struct audit_event settle = { .kind = AUDIT_EVENT_SETTLE };
+	uint64_t before = d->n_settled, begun_us = daemon_monotonic_us(), longest;
+	int i;
+
+	if (sd_event_new(&d->loop) < 0)
+		exit(1);
+	daemon_on_engine_event(&settle, "", d);
+	sd_event_run(d->loop, 1000000);
+	check(d->n_settled == before + 1, "settling: what was asked for is done");
+	for (i = 0; i < 10000; i++) {
+		daemon_on_engine_event(&settle, "", d);
+		sd_event_run(d->loop, 0);
+	}
+	while (d->settling)
+		sd_event_run(d->loop, UINT64_MAX);
+	longest = (daemon_monotonic_us() - begun_us) / 20000 + 2;
+	check(d->n_settled - before <= longest, "settling: 10,000 who ask get %llu rounds, at most one in 20 ms",
+	      (unsigned long long)(d->n_settled - before));
+	d->loop = sd_event_unref(d->loop);
+}
+
 static void test_restart(struct daemon *d, const char *nvml)
 {
 	uint32_t number = tenants_find(&d->tenants, "nobody")->number, stray;
@@ -530,6 +562,7 @@ int main(_unused_ int argc, char **argv)
 	test_trees(&d);
 	test_trees_in_trees(&d);
 	test_gate(&d);
+	test_settling(&d);
 	test_restart(&d, argv[1]);
 	daemon_stop(&d);
 	remove_tree();
