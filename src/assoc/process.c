@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "base/userns.h"
 
 #include <errno.h>
 
@@ -54,7 +55,7 @@ static int read_uid(int proc_fd, pid_t pid, uid_t *ret)
 	line = strstr(status, "\nUid:");
 	if (!line)
 		return -EBADMSG;
-	*ret = strtoul(line + strlen("\nUid:"), NULL, 10);
+	*ret = userns_user(proc_fd, pid, strtoul(line + strlen("\nUid:"), NULL, 10));
 	return 0;
 }
 

@@ -8,8 +8,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/userns.h"
 #include "priv.h"
 
 #define TREE_PASSES 3 /* children may be born while we look */
@@ -223,10 +225,29 @@ static void chain_add_cgroups(struct engine *engine, struct ledger_chain *chain,
 	}
 }
 
+static void chain_add_user(struct engine *engine, struct ledger_chain *chain, uint32_t uid)
+{
+	uint32_t tenant;
+
+	if (bpf_map_lookup_elem(engine_map_fd(engine, "users"), &uid, &tenant) == 0)
+		chain_add(chain, tenant);
+}
+
+/* The maker of its namespace before its own id, as the programs do. */
+static void chain_add_users(struct engine *engine, struct ledger_chain *chain, pid_t pid, uid_t uid)
+{
+	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	uid_t user = proc >= 0 ? userns_user(proc, pid, uid) : uid;
+
+	chain_add_user(engine, chain, user);
+	if (user != uid)
+		chain_add_user(engine, chain, uid);
+}
+
 int chain_of_pid(struct engine *engine, pid_t pid, struct ledger_chain *ret, uint64_t *ret_cgroup)
 {
 	char cgroup[PATH_MAX], path[32];
-	uint32_t tenant, uid;
+	uint32_t tenant;
 	struct stat st;
 	int r = cgroup_path_of(pid, cgroup, sizeof(cgroup));
 
@@ -238,9 +259,7 @@ int chain_of_pid(struct engine *engine, pid_t pid, struct ledger_chain *ret, uin
 		chain_add(ret, tenant);
 	if (r == 0)
 		chain_add_cgroups(engine, ret, cgroup, ret_cgroup);
-	uid = st.st_uid;
-	if (bpf_map_lookup_elem(engine_map_fd(engine, "users"), &uid, &tenant) == 0)
-		chain_add(ret, tenant);
+	chain_add_users(engine, ret, pid, st.st_uid);
 	if (ret->n == 0)
 		chain_add(ret, engine->state->control.default_tenant);
 	return 0;

@@ -63,9 +63,22 @@ struct mm_struct {
 	struct uprobes_state uprobes_state;
 } __core;
 
+struct user_namespace {
+	struct user_namespace *parent;
+	int level;
+	struct {
+		__u32 val;
+	} owner;
+} __core;
+
+struct cred {
+	struct user_namespace *user_ns;
+} __core;
+
 struct task_struct {
 	int pid;
 	int tgid;
+	const struct cred *cred;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct sigpending pending;

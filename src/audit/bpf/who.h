@@ -40,11 +40,31 @@ static noinline int chain_add_cgroups(struct ledger_chain *chain)
 	return 0;
 }
 
+#define WHO_NESTED 33 /* user namespaces: the kernel allows no more */
+
+/*
+ * Who made the user namespace that the current process is in, the outermost of them: a user may have
+ * thousands of user ids there, and all are his. 0 where root did, or there is none.
+ */
+alone int namespace_maker(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct user_namespace *ns = BPF_CORE_READ(task, cred, user_ns);
+
+	for (int i = 0; i < WHO_NESTED; i++) {
+		if (BPF_CORE_READ(ns, level) <= 1)
+			break;
+		ns = BPF_CORE_READ(ns, parent);
+	}
+	return BPF_CORE_READ(ns, level) == 1 ? BPF_CORE_READ(ns, owner.val) : 0;
+}
+
 /** chain_find() - the tenants around the current process, nearest first */
 alone int chain_find(struct ledger_chain *chain)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	__u32 uid = (__u32)bpf_get_current_uid_gid();
+	__u32 maker = namespace_maker();
 
 	if (!chain)
 		return 0;
@@ -53,6 +73,8 @@ alone int chain_find(struct ledger_chain *chain)
 		return 0;
 	chain_add(chain, bpf_map_lookup_elem(&trees, &tgid));
 	chain_add_cgroups(chain);
+	if (maker)
+		chain_add(chain, bpf_map_lookup_elem(&users, &maker));
 	chain_add(chain, bpf_map_lookup_elem(&users, &uid));
 	if (chain->n == 0)
 		chain_add(chain, &control.default_tenant);
