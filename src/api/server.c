@@ -363,9 +363,17 @@ int api_server_fd(const struct api_server *server)
 	return MHD_get_daemon_info(server->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
 
+/* A connection that was answered late is closed in a round of its own, for which no descriptor calls. */
+#define ROUNDS_MAX 8
+
 void api_server_dispatch(struct api_server *server)
 {
-	MHD_run(server->mhd);
+	MHD_UNSIGNED_LONG_LONG wait_ms;
+	int i = 0;
+
+	do
+		MHD_run(server->mhd);
+	while (++i < ROUNDS_MAX && MHD_get_timeout(server->mhd, &wait_ms) == MHD_YES && wait_ms == 0);
 }
 
 void api_server_free(struct api_server *server)
