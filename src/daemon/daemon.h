@@ -29,6 +29,7 @@ struct overuse;
  * @features:		what the kernel offers, once somebody has asked
  * @context_bytes:	what a context was seen to cost on each device, at the least
  * @context_file:	where that is kept
+ * @mps_server:		the program of MPS's server
  * @unowned_bytes:	what processes that are nobody's have of each device
  * @activity:		what was last seen of who is at work
  * @compute_since_us:	the same, for compute limits
@@ -61,6 +62,7 @@ struct daemon {
 	struct api_server *api;
 	uint64_t context_bytes[LEDGER_DEVICES];
 	char *context_file;
+	const char *mps_server;
 	uint64_t unowned_bytes[LEDGER_DEVICES];
 	const char *compute_reason;
 	sd_event_source *compute_timer;

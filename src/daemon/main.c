@@ -197,6 +197,8 @@ static int on_tick(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 		engine_dispatch(d->engine);
 	daemon_settle(d);
 	daemon_activity_read(d);
+	/* Connections on which nothing comes are closed in time. */
+	api_server_dispatch(d->api);
 	sd_event_source_set_time_relative(s, SETTLE_EVERY_US);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
@@ -537,7 +539,7 @@ static void block_signals(void)
 
 static int run(const struct options *o)
 {
-	struct daemon d = { .started_us = daemon_now_us() };
+	struct daemon d = { .started_us = daemon_now_us(), .mps_server = o->values[OPTION_MPS_SERVER] };
 	int r;
 
 	r = sd_event_default(&d.loop);

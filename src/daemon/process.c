@@ -3,11 +3,11 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "base/userns.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <limits.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -15,8 +15,6 @@
 
 /* A program may map some ten thousand files; no file of /proc that is read here is longer. */
 #define PROC_FILE_MAX (16 << 20)
-
-#define MPS_SERVER "nvidia-cuda-mps-server"
 
 static int read_proc(pid_t pid, const char *file, char **ret)
 {
@@ -47,21 +45,23 @@ static int read_status(pid_t pid, const char *key, unsigned long *ret)
 
 int process_uid(pid_t pid, uid_t *ret)
 {
+	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	unsigned long uid;
 	int r;
 
 	r = read_status(pid, "\nUid:", &uid);
-	if (r == 0)
-		*ret = uid;
-	return r;
+	if (r < 0)
+		return r;
+	*ret = proc >= 0 ? userns_user(proc, pid, uid) : uid;
+	return 0;
 }
 
 bool process_is_below(pid_t pid, pid_t above)
 {
-	unsigned long parent = pid;
+	pid_t parent = pid;
 
-	while (parent > 0 && read_status(parent, "\nPPid:", &parent) == 0) {
-		if (parent == (unsigned long)above)
+	while (parent > 0 && process_parent(parent, &parent) == 0) {
+		if (parent == above)
 			return true;
 	}
 	return false;
@@ -86,21 +86,15 @@ int process_start_time(pid_t pid, uint64_t *ret)
 	return 0;
 }
 
-bool process_is_mps_server(pid_t pid)
+int process_parent(pid_t pid, pid_t *ret)
 {
-	char path[64], program[PATH_MAX];
-	const char *name;
-	struct stat st;
-	ssize_t n;
+	unsigned long parent;
+	int r;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	n = readlink(path, program, sizeof(program) - 1);
-	if (n < 0 || stat(path, &st) < 0)
-		return false;
-	program[n] = '\0';
-	name = strrchr(program, '/');
-	return name && str_eq(name + 1, MPS_SERVER) && st.st_uid == 0 &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+	r = read_status(pid, "\nPPid:", &parent);
+	if (r == 0)
+		*ret = parent;
+	return r;
 }
 
 int process_variable(pid_t pid, const char *name, char **ret)

@@ -13,11 +13,18 @@
 #define PROCESS_NAME_SIZE 64
 
 /**
- * process_uid() - whose process it is (real user id)
+ * process_uid() - whose process it is: its real user id says it, or who made its user namespace
  *
  * Return: 0, or -ESRCH.
  */
 int process_uid(pid_t pid, uid_t *ret);
+
+/**
+ * process_parent() - who started it, or took it over
+ *
+ * Return: 0, or -ESRCH.
+ */
+int process_parent(pid_t pid, pid_t *ret);
 
 /**
  * process_is_below() - was it started by that process, or by one that is below it?
@@ -72,13 +79,6 @@ int user_id(const char *name, uid_t *ret);
  * group_has() - is a user a member of a group (name or number), also by his primary group?
  */
 bool group_has(const char *group, uid_t uid);
-
-/**
- * process_is_mps_server() - is it the server of NVIDIA's MPS?
- *
- * Nobody can make another process look like one who cannot write root's files: it goes by the program's file.
- */
-bool process_is_mps_server(pid_t pid);
 
 /**
  * process_variable() - what a variable of its environment was set to when it began

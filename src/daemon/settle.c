@@ -14,6 +14,7 @@
 #include "daemon/daemon.h"
 
 #include "base/log.h"
+#include "daemon/mps.h"
 #include "daemon/process.h"
 
 #include <errno.h>
@@ -150,7 +151,7 @@ static bool adopt(struct daemon *d, const struct gpu_process *p, unsigned device
 	if (!d->engine || !d->tenants.first)
 		return false;
 	/* What its clients allocate they are charged themselves: their calls are made in them. */
-	if (process_is_mps_server(p->pid))
+	if (mps_is_server(d->mps_server, p->pid))
 		return false;
 	if (process_uid(p->pid, &uid) == 0)
 		tenants_meet(&d->tenants, uid);

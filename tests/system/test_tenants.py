@@ -362,22 +362,6 @@ def test_trap_11_what_a_pool_has_given_back_refuses_nobody(host):
         assert pools.ask(f"free {address}") == 0
 
 
-def test_trap_15_the_server_of_mps_is_nobodys(host):
-    """What clients ask for is seen in them; the server that has it for them is charged to no tenant of its user."""
-    programs = {}
-    for name in ("nvidia-cuda-mps-server", "other-server"):
-        shutil.copy(TENANT, host.dir / name)
-        programs[name] = host.add(["setpriv", f"--reuid={ALICE}", "--clear-groups", host.dir / name, 0]).started()
-        assert programs[name].alloc(200 * MIB) > 0
-    host.cotenant("set", "--user", ALICE, "memory.max=2G", "--name", "t")
-    assert eventually(lambda: host.book("t")["memory.current"], "the other one is adopted") == 264 * MIB
-    assert host.json("api", "devices.list")["devices"][0]["memory.unowned"] == 264 * MIB
-    # A client's calls are its own, as ever.
-    client = host.spawn(user=ALICE).started()
-    assert client.alloc(100 * MIB) > 0
-    assert host.book("t")["memory.allocated"] >= 100 * MIB
-
-
 def test_adopt_what_runs_already(host):
     tenant = host.spawn(user=BOB).started()
     assert tenant.alloc(700 * MIB) > 0
