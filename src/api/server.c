@@ -373,7 +373,8 @@ void api_server_dispatch(struct api_server *server)
 
 	do
 		MHD_run(server->mhd);
-	while (++i < ROUNDS_MAX && MHD_get_timeout(server->mhd, &wait_ms) == MHD_YES && wait_ms == 0);
+	while (++i < ROUNDS_MAX && MHD_get_timeout(server->mhd, &wait_ms) == MHD_YES &&
+	       wait_ms == 0);
 }
 
 void api_server_free(struct api_server *server)

@@ -61,7 +61,8 @@ int main(void)
 	uid_t maker;
 	pid_t child;
 
-	check(userns_maker(proc, getpid(), &maker) == USERNS_E_OWN && userns_user(proc, getpid(), 77) == 77,
+	check(userns_maker(proc, getpid(), &maker) == USERNS_E_OWN &&
+		      userns_user(proc, getpid(), 77) == 77,
 	      "userns: in one's own, the user id says it");
 	for (depth = 1; depth <= 2; depth++) {
 		child = child_in(depth);

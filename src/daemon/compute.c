@@ -36,28 +36,19 @@ static void read_device(struct daemon *d, unsigned device)
 		samples[i].end_ns =
 			now_ns - MIN((now_us - MIN(activity[i].time_us, now_us)) * 1000, now_ns);
 	}
-	engine_compute_samples(d->engine, device, samples, n);
-}
-
-static bool any_limit(const struct daemon *d)
-{
-	const struct tenant *t;
-
-	for (t = d->tenants.first; t; t = t->next) {
-		if (tenant_sets_compute(t))
-			return true;
-	}
-	return false;
+	if (d->engine)
+		engine_compute_samples(d->engine, device, samples, n);
+	daemon_activity_samples(d, device, activity, n);
 }
 
 static int on_time(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
-	uint64_t next_us = any_limit(d) ? NOW_AND_THEN_US : SELDOM_US;
+	uint64_t next_us = d->engine && d->tenants.any_sets_compute ? NOW_AND_THEN_US : SELDOM_US;
 	unsigned i;
 
 	/* Marks first: a sample is compared with a mark behind its end. */
-	if (engine_compute_tick(d->engine))
+	if (d->engine && engine_compute_tick(d->engine))
 		next_us = ENGINE_COMPUTE_TICK_MS * 1000;
 	for (i = 0; i < daemon_n_devices(d); i++)
 		read_device(d, i);
@@ -68,7 +59,7 @@ static int on_time(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 
 void daemon_compute_wake(struct daemon *d)
 {
-	if (!d->compute_is_slow || !any_limit(d))
+	if (!d->compute_is_slow || !d->engine || !d->tenants.any_sets_compute)
 		return;
 	d->compute_is_slow = false;
 	sd_event_source_set_time_relative(d->compute_timer, 0);
@@ -76,7 +67,7 @@ void daemon_compute_wake(struct daemon *d)
 
 int daemon_compute_start(struct daemon *d)
 {
-	if (!d->engine || daemon_n_devices(d) == 0)
+	if (daemon_n_devices(d) == 0)
 		return 0;
 	return sd_event_add_time_relative(d->loop, &d->compute_timer, CLOCK_MONOTONIC,
 					  NOW_AND_THEN_US, 1000, on_time, d);

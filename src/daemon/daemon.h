@@ -9,13 +9,14 @@
 #define DAEMON_DAEMON_H
 
 #include "api/server.h"
+#include "daemon/charged.h"
+#include "daemon/running.h"
 #include "daemon/tenants.h"
 
 #include <systemd/sd-event.h>
 
 #define DAEMON_VERSION "0.1.0"
 
-struct activity;
 struct waiter;
 struct gate;
 struct overuse;
@@ -31,11 +32,15 @@ struct overuse;
  * @context_file:	where that is kept
  * @mps_server:		the program of MPS's server
  * @unowned_bytes:	what processes that are nobody's have of each device
- * @activity:		what was last seen of who is at work
- * @compute_since_us:	the same, for compute limits
+ * @charged:		the charged processes as the books had them last, and the time before
+ * @books_read_us:	when they were read last, by the monotonic clock
+ * @running:		what the devices listed last
+ * @compute_since_us:	of each device the latest sample of its time
  * @compute_timer:	when they are read next
  * @compute_is_slow:	that is seldom, as nobody has a limit
  * @compute_reason:	why compute limits are not enforced; NULL if they are
+ * @cgroups_timer:	when cgroups are looked at next
+ * @cgroups_are_slow:	that is seldom, as nobody is a cgroup's
  * @settling:		set while the books are to be settled out of turn
  * @settled_us:		when they were last, by the monotonic clock, and how long it took
  * @n_settled:		how often
@@ -68,7 +73,12 @@ struct daemon {
 	sd_event_source *compute_timer;
 	bool compute_is_slow;
 	uint64_t compute_since_us[LEDGER_DEVICES];
-	struct activity *activity;
+	struct charged_list charged;
+	struct charged_list charged_before;
+	uint64_t books_read_us;
+	struct running running;
+	sd_event_source *cgroups_timer;
+	bool cgroups_are_slow;
 	sd_event_source *settling;
 	uint64_t settled_us;
 	uint64_t settle_took_us;
@@ -119,6 +129,12 @@ int context_costs_load(struct daemon *d, const char *state_dir);
 void context_cost_learn(struct daemon *d, unsigned device, uint64_t bytes);
 
 /**
+ * daemon_read_books() - what the books have now, into @charged
+ * @oldest_us:	what was read before that, by the monotonic clock, does not do
+ */
+void daemon_read_books(struct daemon *d, uint64_t oldest_us);
+
+/**
  * daemon_settle() - correct the books by what the devices say, adopt who is not charged yet
  */
 void daemon_settle(struct daemon *d);
@@ -129,11 +145,15 @@ void daemon_settle(struct daemon *d);
 void daemon_settle_soon(struct daemon *d);
 
 /**
- * daemon_activity_read() - note which tenants have been at work since the last time
+ * daemon_activity_look() - note which tenants have been at work, by what has changed in the books
  */
-int daemon_activity_open(struct daemon *d);
-void daemon_activity_read(struct daemon *d);
-void daemon_activity_close(struct daemon *d);
+void daemon_activity_look(struct daemon *d);
+
+/**
+ * daemon_activity_samples() - likewise, by what a device tells
+ */
+void daemon_activity_samples(struct daemon *d, unsigned device, const struct gpu_activity *samples,
+			     size_t n);
 
 /**
  * daemon_place_hint() - tell the engine which devices a new process says that it uses
@@ -152,6 +172,8 @@ void daemon_place_soon(struct daemon *d);
 
 /**
  * daemon_compute_start() - from now on read what devices tell of their time, and enforce compute limits
+ *
+ * Where there is no engine it is read all the same, for showing it.
  */
 int daemon_compute_start(struct daemon *d);
 

@@ -9,8 +9,6 @@
 
 #include "daemon/process.h"
 
-#include <errno.h>
-
 /* Programs are loaded to find them out, and they do not change: it is done once, whoever asks how often. */
 static json_t *features_json(struct daemon *d)
 {
@@ -20,10 +18,10 @@ static json_t *features_json(struct daemon *d)
 	if (d->n_features == 0)
 		d->n_features = engine_features(d->features, ARRAY_SIZE(d->features));
 	for (i = 0; i < d->n_features; i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s}", "name", d->features[i].name,
-						      "gives", d->features[i].gives, "works",
-						      d->features[i].works, "reason",
-						      d->features[i].reason));
+		json_array_append_new(
+			list, json_pack("{s:s, s:s, s:b, s:s}", "name", d->features[i].name,
+					"gives", d->features[i].gives, "works",
+					d->features[i].works, "reason", d->features[i].reason));
 	return list;
 }
 
@@ -35,44 +33,13 @@ static int add_library(const struct engine_library *l, void *userdata)
 	return 0;
 }
 
-/*
- * Whom the engine charges, sorted, so that one walk over its records does for all; and of the
- * process that is looked at what it maps.
- */
+/* One who asks; and of the process that is looked at what it maps. */
 struct look {
 	struct daemon *daemon;
-	pid_t *charged;
-	size_t n_charged;
-	size_t cap;
+	struct charged_list charged;
 	char *maps;
 	const char *why;
 };
-
-static int by_pid(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static int add_charged(const struct audit_process *p, void *userdata)
-{
-	struct look *look = userdata;
-	size_t cap = MAX(2 * look->cap, (size_t)64);
-	void *pids;
-
-	if (p->chain.n == 0)
-		return 0;
-	if (look->n_charged == look->cap) {
-		pids = reallocarray(look->charged, cap, sizeof(*look->charged));
-		if (!pids)
-			return -ENOMEM;
-		look->charged = pids;
-		look->cap = cap;
-	}
-	look->charged[look->n_charged++] = audit_process_tgid(p);
-	return 0;
-}
 
 static int maps_library(const struct engine_library *l, void *userdata)
 {
@@ -92,6 +59,7 @@ static int maps_unprobed(const struct engine_unprobed *u, void *userdata)
 static const char *why_unprotected(struct look *look, pid_t pid)
 {
 	struct engine *engine = look->daemon->engine;
+	const struct charged *charged;
 
 	if (!engine)
 		return "nothing enforces limits here";
@@ -102,35 +70,37 @@ static const char *why_unprotected(struct look *look, pid_t pid)
 	engine_each_unprobed(engine, maps_unprobed, look);
 	if (look->why)
 		return look->why;
-	if (look->n_charged == 0 ||
-	    !bsearch(&pid, look->charged, look->n_charged, sizeof(pid), by_pid))
+	charged = charged_find(&look->charged, pid);
+	if (!charged || charged->chain.n == 0)
 		return "no tenant matches it";
-	return engine_each_library(engine, maps_library, look) ? NULL : "it maps no libcuda that is probed";
+	return engine_each_library(engine, maps_library, look)
+		       ? NULL
+		       : "it maps no libcuda that is probed";
 }
 
 static void add_unprotected(struct look *look, unsigned device, json_t *list)
 {
-	_cleanup_free_ struct gpu_process *running = NULL;
 	char name[PROCESS_NAME_SIZE], user[PROCESS_NAME_SIZE];
+	struct daemon *d = look->daemon;
+	const struct running_list *running;
+	const struct gpu_process *p;
 	const char *why;
-	size_t i, n = 0;
 	uid_t uid;
 
-	if (gpu_processes(look->daemon->gpu, device, &running, &n) < 0)
+	if (running_read(&d->running, d->gpu, device, daemon_monotonic_us(), &running) < 0)
 		return;
-	for (i = 0; i < n; i++) {
-		why = why_unprotected(look, running[i].pid);
-		if (!why || process_uid(running[i].pid, &uid) < 0)
+	for (p = running->items; p < running->items + running->n; p++) {
+		why = why_unprotected(look, p->pid);
+		if (!why || process_uid(p->pid, &uid) < 0)
 			continue;
-		process_name(running[i].pid, name);
+		process_name(p->pid, name);
 		user_name(uid, user);
-		json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:i, s:o, s:s}", "pid",
-						      (int)running[i].pid, "command", name, "user",
-						      user, "gpu", (int)device, "bytes",
-						      running[i].used_bytes == GPU_UNKNOWN
-							      ? json_null()
-							      : json_integer(running[i].used_bytes),
-						      "why", why));
+		json_array_append_new(
+			list, json_pack("{s:i, s:s, s:s, s:i, s:o, s:s}", "pid", (int)p->pid,
+					"command", name, "user", user, "gpu", (int)device, "bytes",
+					p->used_bytes == GPU_UNKNOWN ? json_null()
+								     : json_integer(p->used_bytes),
+					"why", why));
 	}
 }
 
@@ -140,13 +110,10 @@ static json_t *unprotected_json(struct daemon *d)
 	json_t *list = json_array();
 	unsigned i;
 
-	if (d->engine)
-		engine_each_process(d->engine, add_charged, &look);
-	if (look.n_charged)
-		qsort(look.charged, look.n_charged, sizeof(*look.charged), by_pid);
+	charged_read(&look.charged, d->engine);
 	for (i = 0; i < daemon_n_devices(d); i++)
 		add_unprotected(&look, i, list);
-	free(look.charged);
+	charged_done(&look.charged);
 	free(look.maps);
 	return list;
 }
@@ -253,10 +220,11 @@ static void add_events_problem(struct daemon *d, json_t *list)
 
 	event_log_state(d->events, &state);
 	if (*state.reason)
-		json_array_append_new(list, json_sprintf("events are not written (%s): %llu wait in memory, "
-							 "%llu were too many for it", state.reason,
-							 (unsigned long long)state.n_waiting,
-							 (unsigned long long)state.n_lost));
+		json_array_append_new(
+			list, json_sprintf("events are not written (%s): %llu wait in memory, "
+					   "%llu were too many for it",
+					   state.reason, (unsigned long long)state.n_waiting,
+					   (unsigned long long)state.n_lost));
 }
 
 static json_t *problems_json(struct daemon *d, uid_t uid)
@@ -285,8 +253,9 @@ int method_daemon_doctor(struct daemon *d, const struct request *q, json_t **ret
 			 d->engine ? engine_rung_name(engine_rung_now(d->engine)) : "none",
 			 "features", features_json(d), "libraries", libraries, "offsets", offsets,
 			 /* Other people's processes are named to root alone. */
-			 "unprotected", q->peer.uid ? json_array() : unprotected_json(d), "guaranteed", guaranteed_json(d), "advisory",
-			 advisory_json(d), "refused_files", refused_files_json(d), "problems",
+			 "unprotected", q->peer.uid ? json_array() : unprotected_json(d),
+			 "guaranteed", guaranteed_json(d), "advisory", advisory_json(d),
+			 "refused_files", refused_files_json(d), "problems",
 			 problems_json(d, q->peer.uid), "devices", (int)daemon_n_devices(d),
 			 "no_devices", *d->gpu->reason ? d->gpu->reason : NULL);
 	return 0;

@@ -56,6 +56,7 @@ static const struct {
 static const char schema[] =
 	"PRAGMA main.journal_mode = WAL;"
 	"PRAGMA main.synchronous = NORMAL;"
+	"PRAGMA main.cache_size = -256;"
 	"ATTACH ':memory:' AS spill;"
 	"CREATE TABLE IF NOT EXISTS main.events (id INTEGER PRIMARY KEY AUTOINCREMENT, " FORM ");"
 	"CREATE INDEX IF NOT EXISTS main.events_of_user ON events (uid);"
@@ -81,7 +82,8 @@ static int execute(struct event_log *log, const char *sql)
 
 static int prepare(struct event_log *log, const char *sql, sqlite3_stmt **ret)
 {
-	return sqlite3_prepare_v2(log->db, sql, -1, ret, NULL) == SQLITE_OK ? 0 : db_error(log, sql);
+	return sqlite3_prepare_v2(log->db, sql, -1, ret, NULL) == SQLITE_OK ? 0
+									    : db_error(log, sql);
 }
 
 /* --- opening --- */
@@ -138,9 +140,10 @@ int event_log_open(const char *path, struct event_log **ret)
 	if (r == 0)
 		r = read_owners(log);
 	if (r == 0)
-		r = prepare(log,
-			    "INSERT INTO spill.events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			    &log->insert);
+		r = prepare(
+			log,
+			"INSERT INTO spill.events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			&log->insert);
 	if (r < 0) {
 		event_log_close(log);
 		return r;
@@ -275,9 +278,9 @@ static void tell_left_out(struct event_log *log, uint64_t second)
 
 	while ((owner = event_owners_next_left_out(&log->owners, second, &n))) {
 		_cleanup_free_ char *tenant = *owner->tenant ? strdup(owner->tenant) : NULL;
-		_cleanup_free_ char *text =
-			str_format("%" PRIu64 " more events came within a second than the %d that are kept", n,
-				   EVENTS_A_SECOND);
+		_cleanup_free_ char *text = str_format(
+			"%" PRIu64 " more events came within a second than the %d that are kept", n,
+			EVENTS_A_SECOND);
 
 		add_own(log, EVENT_LEFT_OUT, owner->uid ? owner->uid : EVENT_NO_UID, tenant, text);
 	}
@@ -412,7 +415,8 @@ uint64_t event_log_last(const struct event_log *log)
 
 void event_log_set_max_pages(struct event_log *log, unsigned n)
 {
-	_cleanup_free_ char *sql = str_format("PRAGMA main.max_page_count = %d", n ? (int)n : INT32_MAX);
+	_cleanup_free_ char *sql =
+		str_format("PRAGMA main.max_page_count = %d", n ? (int)n : INT32_MAX);
 
 	log->retry_s = 0;
 	if (sql)

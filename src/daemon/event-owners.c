@@ -40,7 +40,8 @@ static struct event_owner *insert(struct event_owners *owners, size_t at)
 		owners->items = items;
 		owners->cap = cap;
 	}
-	memmove(&owners->items[at + 1], &owners->items[at], (owners->n - at) * sizeof(*owners->items));
+	memmove(&owners->items[at + 1], &owners->items[at],
+		(owners->n - at) * sizeof(*owners->items));
 	owners->n++;
 	memset(&owners->items[at], 0, sizeof(*owners->items));
 	return &owners->items[at];

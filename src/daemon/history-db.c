@@ -86,6 +86,7 @@ static int prepare(struct history_db *db)
 
 	sqlite3_busy_timeout(db->db, 200);
 	r = execute(db, "PRAGMA main.journal_mode = WAL; PRAGMA main.synchronous = NORMAL;"
+			"PRAGMA main.cache_size = -256;"
 			"ATTACH ':memory:' AS spill;");
 	for (t = 0; r == 0 && t < N_HISTORY_TABLES; t++) {
 		r = make_table(db, t);

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/inotify.h>
 #include <systemd/sd-daemon.h>
@@ -167,6 +168,8 @@ static int on_round(sd_event_source *s, void *userdata)
 	struct daemon *d = userdata;
 
 	event_log_flush(d->events);
+	if (d->cgroups_are_slow && d->tenants.any_of_cgroup)
+		sd_event_source_set_time_relative(d->cgroups_timer, CGROUPS_EVERY_US);
 	if (!d->waiters)
 		return 0;
 	daemon_answer_waiters(d, /* all= */ false);
@@ -196,7 +199,8 @@ static int on_tick(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 	if (d->engine)
 		engine_dispatch(d->engine);
 	daemon_settle(d);
-	daemon_activity_read(d);
+	/* Right behind it, as the devices were just asked. */
+	overuse_tick(d);
 	/* Connections on which nothing comes are closed in time. */
 	api_server_dispatch(d->api);
 	sd_event_source_set_time_relative(s, SETTLE_EVERY_US);
@@ -208,7 +212,9 @@ static int on_cgroups_time(sd_event_source *s, _unused_ uint64_t usec, void *use
 	struct daemon *d = userdata;
 
 	tenants_retry(&d->tenants);
-	sd_event_source_set_time_relative(s, CGROUPS_EVERY_US);
+	d->cgroups_are_slow = !d->tenants.any_of_cgroup;
+	sd_event_source_set_time_relative(s,
+					  d->cgroups_are_slow ? SETTLE_EVERY_US : CGROUPS_EVERY_US);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
@@ -284,11 +290,12 @@ static int add_sources(struct daemon *d)
 	if (r >= 0 && d->engine)
 		r = sd_event_add_io(d->loop, NULL, engine_fd(d->engine), EPOLLIN, on_engine, d);
 	if (r >= 0)
-		r = sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, SETTLE_EVERY_US, 0,
-					       on_tick, d);
+		r = sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, SETTLE_EVERY_US,
+					       TIMER_GRAIN_US, on_tick, d);
 	if (r >= 0)
-		r = sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC, CGROUPS_EVERY_US, TIMER_GRAIN_US,
-					       on_cgroups_time, d);
+		r = sd_event_add_time_relative(d->loop, &d->cgroups_timer, CLOCK_MONOTONIC,
+					       CGROUPS_EVERY_US, TIMER_GRAIN_US, on_cgroups_time,
+					       d);
 	if (r >= 0)
 		r = sd_event_add_post(d->loop, NULL, on_round, d);
 	if (r >= 0)
@@ -485,8 +492,6 @@ static int daemon_open(struct daemon *d, const struct options *o)
 	if (r == 0)
 		r = open_tenants(d, o);
 	if (r == 0)
-		r = daemon_activity_open(d);
-	if (r == 0)
 		r = overuse_open(d, &o->overuse);
 	if (r < 0)
 		return r;
@@ -508,21 +513,35 @@ static void daemon_close(struct daemon *d)
 		api_server_dispatch(d->api);
 	api_server_free(d->api);
 	gate_close(d);
-	daemon_activity_close(d);
 	overuse_close(d);
 	tenants_done(&d->tenants);
 	if (d->engine)
 		engine_close(d->engine);
 	gpu_close(d->gpu);
 	event_log_close(d->events);
+	charged_done(&d->charged);
+	charged_done(&d->charged_before);
+	running_done(&d->running);
 	free(d->offsets_dir);
 	free(d->context_file);
+	sd_event_source_unref(d->cgroups_timer);
 	sd_event_source_unref(d->settling);
 	sd_event_source_unref(d->placing);
 	sd_event_source_unref(d->compute_timer);
 	sd_event_source_unref(d->reload);
 	sd_event_source_unref(d->reload_offsets);
 	sd_event_unref(d->loop);
+}
+
+/*
+ * What is freed goes back: a large answer to somebody must not stay resident for good. There is
+ * one thread, so one arena does.
+ */
+static void keep_little_memory(void)
+{
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, 64 << 10);
+	mallopt(M_TRIM_THRESHOLD, 64 << 10);
 }
 
 static void block_signals(void)
@@ -539,7 +558,8 @@ static void block_signals(void)
 
 static int run(const struct options *o)
 {
-	struct daemon d = { .started_us = daemon_now_us(), .mps_server = o->values[OPTION_MPS_SERVER] };
+	struct daemon d = { .started_us = daemon_now_us(),
+			    .mps_server = o->values[OPTION_MPS_SERVER] };
 	int r;
 
 	r = sd_event_default(&d.loop);
@@ -564,6 +584,7 @@ int main(int argc, char **argv)
 	struct options options = {};
 	int r;
 
+	keep_little_memory();
 	log_init("cotenantd", LOG_INFO);
 	r = parse_options(argc, argv, &options);
 	if (r != 0)

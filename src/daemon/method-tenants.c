@@ -324,25 +324,23 @@ static bool is_of(_unused_ struct daemon *d, const struct tenant *t, pid_t pid)
 static json_t *adopted_json(struct daemon *d, const struct tenant *t)
 {
 	json_t *list = json_array();
-	struct gpu_process *running;
-	size_t i, n;
+	const struct running_list *running;
+	const struct gpu_process *p;
 	unsigned device;
 
 	for (device = 0; device < daemon_n_devices(d); device++) {
-		running = NULL;
-		n = 0;
-		gpu_processes(d->gpu, device, &running, &n);
-		for (i = 0; i < n; i++) {
-			if (!is_of(d, t, running[i].pid))
+		if (running_read(&d->running, d->gpu, device, daemon_monotonic_us(), &running) < 0)
+			continue;
+		for (p = running->items; p < running->items + running->n; p++) {
+			if (!is_of(d, t, p->pid))
 				continue;
-			json_array_append_new(
-				list, json_pack("{s:i, s:i, s:o}", "pid", (int)running[i].pid,
-						"gpu", (int)device, "bytes",
-						running[i].used_bytes == GPU_UNKNOWN
-							? json_null()
-							: json_integer(running[i].used_bytes)));
+			json_array_append_new(list,
+					      json_pack("{s:i, s:i, s:o}", "pid", (int)p->pid,
+							"gpu", (int)device, "bytes",
+							p->used_bytes == GPU_UNKNOWN
+								? json_null()
+								: json_integer(p->used_bytes)));
 		}
-		free(running);
 	}
 	return list;
 }

@@ -52,5 +52,6 @@ static bool is_started_by_control(const char *program, pid_t pid)
 
 bool mps_is_server(const char *program, pid_t pid)
 {
-	return runs(pid, program) && is_of_host(pid) && (is_root(pid) || is_started_by_control(program, pid));
+	return runs(pid, program) && is_of_host(pid) &&
+	       (is_root(pid) || is_started_by_control(program, pid));
 }

@@ -136,13 +136,41 @@ static int on_time(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
+/* What is due within a quarter of its time is due now. */
+static bool take_due(struct overuse *o, uint64_t now_ms)
+{
+	uint64_t period_ms;
+	bool any = false;
+	unsigned i;
+
+	for (i = 0; i < daemon_n_devices(o->daemon); i++) {
+		period_ms = o->state.devices[i].is_tense ? o->fast_ms : o->slow_ms;
+		if (now_ms + period_ms / 4 < o->due_ms[i])
+			continue;
+		o->due_ms[i] = MIN(o->due_ms[i], now_ms);
+		any = true;
+	}
+	return any;
+}
+
+void overuse_tick(struct daemon *d)
+{
+	struct overuse *o = d->overuse;
+	uint64_t now_ms = overuse_now_ms();
+
+	if (!o->timer || !take_due(o, now_ms))
+		return;
+	overuse_sample(o, now_ms);
+	sd_event_source_set_time_relative(o->timer, next_ms(o, overuse_now_ms()) * 1000);
+}
+
 int overuse_start(struct daemon *d)
 {
 	if (daemon_n_devices(d) == 0)
 		return 0;
-	return sd_event_add_time_relative(d->loop, NULL, CLOCK_MONOTONIC,
-					  d->overuse->slow_ms * 1000, WAKE_AT_LEAST_MS * 500, on_time,
-					  d->overuse);
+	return sd_event_add_time_relative(d->loop, &d->overuse->timer, CLOCK_MONOTONIC,
+					  d->overuse->slow_ms * 1000, WAKE_AT_LEAST_MS * 500,
+					  on_time, d->overuse);
 }
 
 /* --- opening and closing --- */
@@ -222,6 +250,7 @@ void overuse_close(struct daemon *d)
 	if (!o)
 		return;
 	deeds_done(o);
+	sd_event_source_unref(o->timer);
 	for (live = o->live; live; live = next) {
 		next = live->next;
 		if (live->row.frozen)

@@ -63,6 +63,7 @@ struct overuse {
 	struct live_incident *live;
 	struct deed *deeds;
 	sd_event_source *deed_timer;
+	sd_event_source *timer;
 	uint64_t slow_ms;
 	uint64_t fast_ms;
 	uint64_t due_ms[LEDGER_DEVICES];
@@ -91,6 +92,11 @@ int overuse_let_go(const char *state_dir);
  * overuse_start() - sample from now on
  */
 int overuse_start(struct daemon *d);
+
+/**
+ * overuse_tick() - sample what is about to be due, as the devices were just asked for another reason
+ */
+void overuse_tick(struct daemon *d);
 
 /**
  * overuse_sample() - take a sample of the devices that are due and act on it

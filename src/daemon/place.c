@@ -90,45 +90,22 @@ void daemon_place_hint(struct daemon *d, pid_t pid)
  */
 struct round {
 	struct daemon *daemon;
-	bool asked;
-	struct gpu_process *running[LEDGER_DEVICES];
-	size_t n[LEDGER_DEVICES];
+	uint64_t begun_us;
 	unsigned n_open;
 };
-
-static void ask_devices(struct round *round)
-{
-	struct daemon *d = round->daemon;
-	unsigned i;
-
-	for (i = 0; i < daemon_n_devices(d) && !round->asked; i++) {
-		if (gpu_processes(d->gpu, i, &round->running[i], &round->n[i]) < 0)
-			round->n[i] = 0;
-	}
-	round->asked = true;
-}
-
-static void round_done(struct round *round)
-{
-	unsigned i;
-
-	for (i = 0; i < LEDGER_DEVICES; i++)
-		free(round->running[i]);
-}
 
 /* The devices that list a process, less those that its other numbers stand for; a bit for each. */
 static uint32_t devices_that_list(struct round *round, const struct audit_process *p)
 {
+	struct daemon *d = round->daemon;
+	const struct running_list *running;
 	uint32_t listed = 0;
 	unsigned i;
-	size_t j;
 
-	ask_devices(round);
-	for (i = 0; i < LEDGER_DEVICES; i++) {
-		for (j = 0; j < round->n[i]; j++) {
-			if (round->running[i][j].pid == (pid_t)audit_process_tgid(p))
-				listed |= 1U << i;
-		}
+	for (i = 0; i < daemon_n_devices(d); i++) {
+		if (running_read(&d->running, d->gpu, i, round->begun_us, &running) == 0 &&
+		    running_find(running, audit_process_tgid(p)))
+			listed |= 1U << i;
 	}
 	for (i = 0; i < LEDGER_DEVICES; i++) {
 		if (p->device_of[i] < LEDGER_DEVICES)
@@ -168,17 +145,17 @@ static int on_place_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, vo
 
 static void place_in(struct daemon *d, uint64_t delay_us)
 {
-	sd_event_add_time_relative(d->loop, &d->placing, CLOCK_MONOTONIC, delay_us, 1, on_place_time, d);
+	sd_event_add_time_relative(d->loop, &d->placing, CLOCK_MONOTONIC, delay_us, 1,
+				   on_place_time, d);
 }
 
 void daemon_place(struct daemon *d)
 {
-	struct round round = { .daemon = d };
+	struct round round = { .daemon = d, .begun_us = daemon_monotonic_us() };
 
 	if (!d->engine || daemon_n_devices(d) < 2 || d->placing)
 		return;
 	engine_each_process(d->engine, place, &round);
-	round_done(&round);
 	d->placed_us = daemon_monotonic_us();
 	if (round.n_open && daemon_now_us() < d->placing_until_us)
 		place_in(d, PLACE_EVERY_US);

@@ -143,7 +143,8 @@ bool maps_have(const char *maps, dev_t dev, ino_t ino)
 {
 	char wanted[64];
 
-	snprintf(wanted, sizeof(wanted), " %02x:%02x %llu ", major(dev), minor(dev), (unsigned long long)ino);
+	snprintf(wanted, sizeof(wanted), " %02x:%02x %llu ", major(dev), minor(dev),
+		 (unsigned long long)ino);
 	return strstr(maps, wanted);
 }
 

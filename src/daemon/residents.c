@@ -178,22 +178,17 @@ static void take(struct residents *residents, const struct gpu_process *g, unsig
 		p->bytes[device] = g->used_bytes;
 }
 
-int residents_sample(struct residents *residents, struct gpu *gpu, unsigned device)
+void residents_take(struct residents *residents, unsigned device, const struct gpu_process *list,
+		    size_t n)
 {
-	_cleanup_free_ struct gpu_process *list = NULL;
-	size_t i, n = 0;
-	int r;
+	size_t i;
 
 	drop_dead(residents);
-	r = gpu_processes(gpu, device, &list, &n);
-	if (r < 0)
-		return r;
 	forget_device(residents, device);
 	for (i = 0; i < n; i++)
 		take(residents, &list[i], device);
 	drop_unlisted(residents);
 	drop_dead(residents);
-	return 0;
 }
 
 void residents_done(struct residents *residents)

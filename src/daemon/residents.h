@@ -60,13 +60,12 @@ struct residents {
 int residents_init(struct residents *residents);
 
 /**
- * residents_sample() - ask a device again
+ * residents_take() - take in what a device lists now
  *
  * Whoever dies meanwhile is dropped, so that what it had is nobody's.
- *
- * Return: 0, or a fault: what was known of the device is then as it was.
  */
-int residents_sample(struct residents *residents, struct gpu *gpu, unsigned device);
+void residents_take(struct residents *residents, unsigned device, const struct gpu_process *list,
+		    size_t n);
 
 /**
  * resident_is_of() - is it charged to this tenant?

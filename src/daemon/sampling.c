@@ -19,15 +19,24 @@ static void charge(struct resident *p, uint32_t id)
 		p->tenants[p->n_tenants++] = id;
 }
 
-static int charge_by_engine(const struct audit_process *audited, void *userdata)
-{
-	struct charging *c = userdata;
-	struct resident *p = residents_find(&c->overuse->residents, audit_process_tgid(audited));
-	uint32_t i;
+/* Books that were read so lately will do. */
+#define BOOKS_LAST_US 50000
 
-	for (i = 0; p && i < audited->chain.n && i < LEDGER_DEPTH; i++)
-		charge(p, c->ids[audited->chain.tenants[i] % LEDGER_TENANTS]);
-	return 0;
+static void charge_by_engine(const struct charging *c)
+{
+	struct daemon *d = c->overuse->daemon;
+	const struct charged *charged;
+	struct resident *p;
+	size_t i;
+	uint32_t j;
+
+	daemon_read_books(d, daemon_monotonic_us() - BOOKS_LAST_US);
+	for (i = 0; i < c->overuse->residents.n; i++) {
+		p = c->overuse->residents.items[i];
+		charged = charged_find(&d->charged, p->who.pid);
+		for (j = 0; charged && j < charged->chain.n && j < LEDGER_DEPTH; j++)
+			charge(p, c->ids[charged->chain.tenants[j] % LEDGER_TENANTS]);
+	}
 }
 
 /* Where the kernel runs no engine, by whom the tenants match. */
@@ -79,7 +88,7 @@ static void charge_residents(struct overuse *o)
 	for (t = d->tenants.first; t; t = t->next)
 		c.ids[t->number % LEDGER_TENANTS] = t->number ? t->id : 0;
 	if (d->engine)
-		engine_each_process(d->engine, charge_by_engine, &c);
+		charge_by_engine(&c);
 	else
 		charge_by_match(o);
 }
@@ -123,15 +132,21 @@ static void forget_new(struct overuse *o)
 
 /* --- the devices --- */
 
+/* The books may just have been settled with the same list. */
+#define LIST_LASTS_US 20000
+
 static void ask_device(struct overuse *o, unsigned device, struct policy_device *ret)
 {
-	struct gpu *gpu = o->daemon->gpu;
+	const struct running_list *running;
+	struct daemon *d = o->daemon;
 	struct gpu_memory m;
 
-	ret->known = gpu->ops->memory(gpu, device, &m) == 0 &&
-		     residents_sample(&o->residents, gpu, device) == 0;
+	ret->known = d->gpu->ops->memory(d->gpu, device, &m) == 0 &&
+		     running_read(&d->running, d->gpu, device,
+				  daemon_monotonic_us() - LIST_LASTS_US, &running) == 0;
 	if (!ret->known)
 		return;
+	residents_take(&o->residents, device, running->items, running->n);
 	ret->total_bytes = m.total_bytes;
 	ret->free_bytes = m.free_bytes;
 }

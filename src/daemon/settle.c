@@ -23,68 +23,6 @@
 #define SETTLE_PAUSE_US	    20000
 #define SETTLE_PAUSE_ROUNDS 4
 
-/* A charged process, as it was before the device was asked. */
-struct charged {
-	pid_t pid; /* first: see by_pid() */
-	uint64_t n_changes;
-	uint64_t use[LEDGER_DEVICES];
-	uint64_t idle[LEDGER_DEVICES];
-	uint64_t pending[LEDGER_DEVICES];
-	uint64_t overhead[LEDGER_DEVICES];
-	uint32_t n_contexts[LEDGER_DEVICES];
-};
-
-struct charged_list {
-	struct charged *items;
-	size_t n;
-	size_t cap;
-};
-
-static int add_charged(const struct audit_process *p, void *userdata)
-{
-	struct charged_list *list = userdata;
-	struct charged *c;
-	size_t cap;
-	void *items;
-
-	if (list->n == list->cap) {
-		cap = MAX(2 * list->cap, (size_t)64);
-		items = reallocarray(list->items, cap, sizeof(*list->items));
-		if (!items)
-			return -ENOMEM;
-		list->items = items;
-		list->cap = cap;
-	}
-	c = &list->items[list->n++];
-	c->pid = audit_process_tgid(p);
-	c->n_changes = p->n_changes;
-	memcpy(c->use, p->use, sizeof(c->use));
-	memcpy(c->idle, p->idle, sizeof(c->idle));
-	memcpy(c->pending, p->pending, sizeof(c->pending));
-	memcpy(c->overhead, p->overhead, sizeof(c->overhead));
-	memcpy(c->n_contexts, p->n_contexts, sizeof(c->n_contexts));
-	return 0;
-}
-
-/* Both lists are sorted, as each is looked up once for every entry of the other. Both begin with
- * the pid. */
-static int by_pid(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static struct charged *find_charged(const struct charged_list *list, pid_t pid)
-{
-	return list->n ? bsearch(&pid, list->items, list->n, sizeof(*list->items), by_pid) : NULL;
-}
-
-static const struct gpu_process *find_running(const struct gpu_process *list, size_t n, pid_t pid)
-{
-	return n ? bsearch(&pid, list, n, sizeof(*list), by_pid) : NULL;
-}
-
 /*
  * The least that one context was seen to cost is what the next one is charged until
  * it is settled: too little would let a tenant start over its limit, too much would
@@ -102,6 +40,15 @@ static void learn_context(struct daemon *d, unsigned device, const struct charge
 	context_cost_learn(d, device, overhead);
 }
 
+/* Mostly the books have it so already. */
+static bool is_settled(const struct charged *c, unsigned device, uint64_t device_bytes)
+{
+	bool seen = c->seen_on & 1U << device;
+
+	return device_bytes == c->use[device] + c->overhead[device] && c->idle[device] == 0 &&
+	       c->pending[device] == 0 && seen == (device_bytes > 0);
+}
+
 static void settle_charged(struct daemon *d, unsigned device, const struct charged *c,
 			   const struct gpu_process *running)
 {
@@ -114,7 +61,8 @@ static void settle_charged(struct daemon *d, unsigned device, const struct charg
 		return;
 	if (!running && c->use[device] == 0 && c->idle[device] == 0 && c->overhead[device] == 0)
 		return;
-	if (engine_settle(d->engine, c->pid, device, bytes, c->n_changes) == 0 && running)
+	if (is_settled(c, device, bytes) ||
+	    engine_settle(d->engine, c->pid, device, bytes, c->n_changes) == 0)
 		learn_context(d, device, c, bytes);
 }
 
@@ -161,47 +109,69 @@ static bool adopt(struct daemon *d, const struct gpu_process *p, unsigned device
 	return true;
 }
 
-static void settle_device(struct daemon *d, unsigned device, const struct charged_list *charged)
+static void settle_device(struct daemon *d, unsigned device, uint64_t oldest_us)
 {
-	_cleanup_free_ struct gpu_process *running = NULL;
+	const struct running_list *running;
 	uint64_t unowned = 0;
-	size_t i, n = 0;
+	size_t i;
 
-	if (gpu_processes(d->gpu, device, &running, &n) < 0)
+	/* What the books had must be from before what the device says, never from after it. */
+	if (running_read(&d->running, d->gpu, device, oldest_us, &running) < 0)
 		return;
-	if (n)
-		qsort(running, n, sizeof(*running), by_pid);
-	for (i = 0; i < charged->n; i++)
-		settle_charged(d, device, &charged->items[i],
-			       find_running(running, n, charged->items[i].pid));
-	for (i = 0; i < n; i++) {
-		if (find_charged(charged, running[i].pid) || adopt(d, &running[i], device))
+	for (i = 0; i < d->charged.n; i++)
+		settle_charged(d, device, &d->charged.items[i],
+			       running_find(running, d->charged.items[i].pid));
+	for (i = 0; i < running->n; i++) {
+		if (charged_find(&d->charged, running->items[i].pid) ||
+		    adopt(d, &running->items[i], device))
 			continue;
-		if (running[i].used_bytes != GPU_UNKNOWN)
-			unowned += running[i].used_bytes;
+		if (running->items[i].used_bytes != GPU_UNKNOWN)
+			unowned += running->items[i].used_bytes;
 	}
 	d->unowned_bytes[device] = unowned;
 	if (d->engine)
 		engine_device_unowned(d->engine, device, unowned);
 }
 
+/* What the books had the last time is kept: what has changed since tells who is at work. */
+void daemon_read_books(struct daemon *d, uint64_t oldest_us)
+{
+	struct charged_list before = d->charged_before;
+
+	if (d->books_read_us && d->books_read_us >= oldest_us)
+		return;
+	d->books_read_us = daemon_monotonic_us();
+	d->charged_before = d->charged;
+	d->charged = before;
+	if (charged_read(&d->charged, d->engine) < 0)
+		log_warn(-ENOMEM, "the books are not settled this time");
+	daemon_activity_look(d);
+}
+
+static bool any_is_placing(const struct charged_list *list)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++) {
+		if (list->items[i].is_placing)
+			return true;
+	}
+	return false;
+}
+
 void daemon_settle(struct daemon *d)
 {
 	uint64_t begun_us = daemon_monotonic_us();
-	struct charged_list charged = {};
 	uint64_t since = d->engine ? engine_settling(d->engine) : 0;
 	unsigned i;
 
-	if (d->engine && engine_each_process(d->engine, add_charged, &charged) < 0)
-		log_warn(-ENOMEM, "the books are not settled this time");
-	if (charged.n)
-		qsort(charged.items, charged.n, sizeof(*charged.items), by_pid);
+	daemon_read_books(d, UINT64_MAX);
 	for (i = 0; i < daemon_n_devices(d); i++)
-		settle_device(d, i, &charged);
-	free(charged.items);
+		settle_device(d, i, d->books_read_us + 1);
 	if (d->engine)
 		engine_settled(d->engine, since);
-	daemon_place(d);
+	if (any_is_placing(&d->charged))
+		daemon_place(d);
 	d->n_settled++;
 	d->settled_us = daemon_monotonic_us();
 	d->settle_took_us = d->settled_us - begun_us;

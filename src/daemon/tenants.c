@@ -585,6 +585,18 @@ static void watch(struct tenants *tenants)
 	tenants->watching = on;
 }
 
+/* What is asked all the time is noted here, as it changes seldom. */
+static void note_kinds(struct tenants *tenants)
+{
+	const struct tenant *t;
+
+	tenants->any_sets_compute = tenants->any_of_cgroup = false;
+	for (t = tenants->first; t; t = t->next) {
+		tenants->any_sets_compute |= tenant_sets_compute(t);
+		tenants->any_of_cgroup |= t->spec.match.kind == SELECT_CGROUP;
+	}
+}
+
 int tenants_apply(struct tenants *tenants)
 {
 	struct tenant *t;
@@ -603,6 +615,7 @@ int tenants_apply(struct tenants *tenants)
 	sweep(tenants);
 	for (t = tenants->first; t; t = t->next)
 		engine_apply(tenants, t);
+	note_kinds(tenants);
 	watch(tenants);
 	return 0;
 }
@@ -667,6 +680,7 @@ int tenants_meet(struct tenants *tenants, uid_t uid)
 		return r;
 	t = tenants_of_uid(tenants, uid);
 	engine_apply(tenants, t);
+	note_kinds(tenants);
 	tenants_note(tenants, EVENT_TENANT_NEW, t, "%s has the limits of %s", t->spec.name,
 		     t->template);
 	return 1;

@@ -58,6 +58,8 @@ struct tenant {
 /**
  * struct tenants - all of them
  * @last_id:	of a tenant, given out so far
+ * @any_sets_compute:	one of them has a limit or a weight of device time
+ * @any_of_cgroup:	one of them is a cgroup's
  * @watching:	the engine looks at every mapping
  * @engine:	NULL where the kernel does not let us; then limits are kept, not enforced
  */
@@ -67,6 +69,8 @@ struct tenants {
 	struct config files;
 	struct config runs;
 	struct config lowered;
+	bool any_sets_compute;
+	bool any_of_cgroup;
 	bool watching;
 	struct engine *engine;
 	struct gpu *gpu;

@@ -513,7 +513,8 @@ static void test_settling(struct daemon *d)
 	while (d->settling)
 		sd_event_run(d->loop, UINT64_MAX);
 	longest = (daemon_monotonic_us() - begun_us) / 20000 + 2;
-	check(d->n_settled - before <= longest, "settling: 10,000 who ask get %llu rounds, at most one in 20 ms",
+	check(d->n_settled - before <= longest,
+	      "settling: 10,000 who ask get %llu rounds, at most one in 20 ms",
 	      (unsigned long long)(d->n_settled - before));
 	d->loop = sd_event_unref(d->loop);
 }

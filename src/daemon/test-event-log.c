@@ -45,7 +45,8 @@ static void test_keeping(void)
 		      add(log, "bob", 1001) == 3,
 	      "event_log_add: numbered from 1");
 	event_log_flush(log);
-	check(add(log, "carol", 1002) == 4 && event_log_last(log) == 4, "event_log_add: after a flush");
+	check(add(log, "carol", 1002) == 4 && event_log_last(log) == 4,
+	      "event_log_add: after a flush");
 	check(count(log, (struct event_filter){ .limit = 10 }) == 4,
 	      "event_log_list: all for root, written or not");
 	check(count(log, (struct event_filter){ .limit = 10, .after = 1, .tenant = "bob" }) == 2,
@@ -113,7 +114,8 @@ static void test_too_many(const char *path)
 	      "too many: the oldest of all stays, as its owner has no other");
 	event_log_close(log);
 
-	check(event_log_open(path, &log) == 0 && count(log, (struct event_filter){ .limit = 1000000 }) == n,
+	check(event_log_open(path, &log) == 0 &&
+		      count(log, (struct event_filter){ .limit = 1000000 }) == n,
 	      "too many: they are there after a restart");
 	check(add(log, "bob", 1001) == event_log_last(log) && event_log_last(log) > EVENTS_KEPT,
 	      "too many: numbers go on");
@@ -148,12 +150,14 @@ static void test_full_disk(const char *path)
 	event_log_flush(log);
 	event_log_state(log, &state);
 	check(state.n_waiting == EVENTS_KEPT_WAITING && state.n_lost == 100 + EVENTS_A_SECOND,
-	      "full disk: what is too much for memory is counted: %llu", (unsigned long long)state.n_lost);
+	      "full disk: what is too much for memory is counted: %llu",
+	      (unsigned long long)state.n_lost);
 	event_log_set_max_pages(log, 0);
 	add(log, "room", 3001);
 	event_log_flush(log);
 	event_log_state(log, &state);
-	check(state.n_waiting <= 1 && !*state.reason, "full disk: all is written when there is room");
+	check(state.n_waiting <= 1 && !*state.reason,
+	      "full disk: all is written when there is room");
 	check(event_log_count(log, EVENT_LOST) == 1, "full disk: and how many are lost is told");
 	event_log_close(log);
 

@@ -16,27 +16,29 @@ int gpu_open(const char *library, struct gpu **ret)
 	return gpu_none_open(reason, ret);
 }
 
-int gpu_processes(struct gpu *gpu, unsigned device, struct gpu_process **ret, size_t *ret_n)
+/* Processes start while we ask: ask for more until all fit. */
+#define ROOM_FOR_MORE 16
+
+int gpu_processes(struct gpu *gpu, unsigned device, struct gpu_process **list, size_t *cap,
+		  size_t *ret_n)
 {
-	_cleanup_free_ struct gpu_process *list = NULL;
-	size_t cap = 64, n = 0;
+	size_t n = 0, room;
 	void *p;
 	int r;
 
-	/* Processes start while we ask: ask for more until all fit. */
 	for (;;) {
-		p = reallocarray(list, cap, sizeof(*list));
-		if (!p)
-			return -ENOMEM;
-		list = p;
-		r = gpu->ops->processes(gpu, device, list, cap, &n);
+		r = gpu->ops->processes(gpu, device, *list, *cap, &n);
 		if (r < 0)
 			return r;
-		if (n <= cap)
+		if (n <= *cap)
 			break;
-		cap = n + 64;
+		room = n + n / 4 + ROOM_FOR_MORE;
+		p = reallocarray(*list, room, sizeof(**list));
+		if (!p)
+			return -ENOMEM;
+		*list = p;
+		*cap = room;
 	}
-	*ret = TAKE_PTR(list);
 	*ret_n = n;
 	return 0;
 }

@@ -113,9 +113,10 @@ int gpu_none_open(const char *reason, struct gpu **ret);
 
 /**
  * gpu_processes() - all processes of a device
- * @ret:	the caller frees it
+ * @list:	room for @cap of them, NULL for none; made larger where it must, the caller frees it
  */
-int gpu_processes(struct gpu *gpu, unsigned device, struct gpu_process **ret, size_t *ret_n);
+int gpu_processes(struct gpu *gpu, unsigned device, struct gpu_process **list, size_t *cap,
+		  size_t *ret_n);
 
 /**
  * gpu_find() - number of a device by its UUID, the beginning of one, or its index

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/charged.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct charged *add_room(struct charged_list *list)
+{
+	size_t cap = MAX(2 * list->cap, (size_t)16);
+	void *items;
+
+	if (list->n == list->cap) {
+		items = reallocarray(list->items, cap, sizeof(*list->items));
+		if (!items)
+			return NULL;
+		list->items = items;
+		list->cap = cap;
+	}
+	return &list->items[list->n++];
+}
+
+static int add(const struct audit_process *p, void *userdata)
+{
+	struct charged *c = add_room(userdata);
+
+	if (!c)
+		return -ENOMEM;
+	c->pid = audit_process_tgid(p);
+	c->serial = p->serial;
+	c->seen_on = p->seen_on;
+	c->is_placing = p->placing != 0;
+	c->n_changes = p->n_changes;
+	memcpy(c->use, p->use, sizeof(c->use));
+	memcpy(c->idle, p->idle, sizeof(c->idle));
+	memcpy(c->pending, p->pending, sizeof(c->pending));
+	memcpy(c->overhead, p->overhead, sizeof(c->overhead));
+	memcpy(c->n_contexts, p->n_contexts, sizeof(c->n_contexts));
+	c->chain = p->chain;
+	return 0;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct charged *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+int charged_read(struct charged_list *list, const struct engine *engine)
+{
+	int r;
+
+	list->n = 0;
+	r = engine ? engine_each_process(engine, add, list) : 0;
+	if (list->n)
+		qsort(list->items, list->n, sizeof(*list->items), by_pid);
+	return r;
+}
+
+const struct charged *charged_find(const struct charged_list *list, pid_t pid)
+{
+	const struct charged key = { .pid = pid };
+
+	return list->n ? bsearch(&key, list->items, list->n, sizeof(key), by_pid) : NULL;
+}
+
+void charged_done(struct charged_list *list)
+{
+	free(list->items);
+	memset(list, 0, sizeof(*list));
+}

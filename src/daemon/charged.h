@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The charged processes as the books had them at one moment.
+ *
+ * The engine's records are many and lie far apart: they are walked once a round, into a list
+ * that is kept from round to round, and whoever wants to know something of them looks there.
+ */
+#ifndef DAEMON_CHARGED_H
+#define DAEMON_CHARGED_H
+
+#include "audit/engine.h"
+
+/**
+ * struct charged - one process
+ * @serial:	of its record: with it, the process id names a process for good
+ * @seen_on:	a bit for each device that was last seen to list it
+ */
+struct charged {
+	pid_t pid;
+	uint32_t serial;
+	uint32_t seen_on;
+	bool is_placing;
+	uint64_t n_changes;
+	uint64_t use[LEDGER_DEVICES];
+	uint64_t idle[LEDGER_DEVICES];
+	uint64_t pending[LEDGER_DEVICES];
+	uint64_t overhead[LEDGER_DEVICES];
+	uint32_t n_contexts[LEDGER_DEVICES];
+	struct ledger_chain chain;
+};
+
+/** struct charged_list - all of them, by process id */
+struct charged_list {
+	struct charged *items;
+	size_t n;
+	size_t cap;
+};
+
+/**
+ * charged_read() - what the books have now
+ * @engine:	NULL for an empty list
+ *
+ * Return: 0, or -ENOMEM: the list is then not complete.
+ */
+int charged_read(struct charged_list *list, const struct engine *engine);
+
+const struct charged *charged_find(const struct charged_list *list, pid_t pid);
+
+void charged_done(struct charged_list *list);
+
+#endif
