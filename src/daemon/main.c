@@ -163,7 +163,7 @@ static int on_api(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint32_
  * Each round of the loop ends here: what happened in it is written in one piece, and answers
  * for those who wait for it are sent at once, not with the next request.
  */
-static int on_round(sd_event_source *s, void *userdata)
+static int on_round(_unused_ sd_event_source *s, void *userdata)
 {
 	struct daemon *d = userdata;
 

@@ -177,7 +177,7 @@ void daemon_settle(struct daemon *d)
 	d->settle_took_us = d->settled_us - begun_us;
 }
 
-static int on_settle_time(sd_event_source *s, uint64_t usec, void *userdata)
+static int on_settle_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
 
