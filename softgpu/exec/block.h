@@ -28,6 +28,7 @@ struct exec_launch {
 	u8 *params;
 	u32 param_bytes;
 	const u8 *space;
+	struct exec_heap *heap;
 	bool cooperative;
 	bool rows; /* the lanes of each warp differ in %tid.x alone, which counts them */
 	struct exec_device device;
@@ -155,6 +156,14 @@ void warp_check_sync(struct warp *w);
 exec_fn *find_warp_op(const struct ptx_insn *in);
 exec_fn *find_atom(const struct ptx_insn *in);
 exec_fn read_sreg, read_activemask, read_dynamic_shared, read_frame_address, is_in_space;
+
+/* ---- device-heap.c -------------------------------------------------------------------------------- */
+
+/* An address of device memory, or 0 if there is no such piece; @heap may be NULL. */
+u64 heap_take(struct exec_heap *heap, u64 size);
+
+/* false: no piece begins there. */
+bool heap_give(struct exec_heap *heap, u64 addr);
 
 /* ---- matrix.c ------------------------------------------------------------------------------------- */
 

@@ -127,17 +127,40 @@ static void fault_assert(struct warp *w, const struct call *call, u32 lane)
 	exec_fault(w, lane, EXEC_FAULT_ASSERT, "assertion %s failed", text[0]);
 }
 
+static void free_lane(struct warp *w, u64 addr, u32 lane)
+{
+	if (addr && !heap_give(w->block->launch->heap, addr))
+		exec_fault(w, lane, EXEC_FAULT_TRAP, "free of 0x%llx, which malloc did not give",
+			   (unsigned long long)addr);
+}
+
+/* What the function gives back to a lane. */
+static u64 builtin_lane(struct warp *w, const struct call *call, u32 lane)
+{
+	u64 first = slot_value(w, &call->args[0], lane);
+
+	switch (call->builtin) {
+	case BUILTIN_ASSERTFAIL:
+		fault_assert(w, call, lane);
+		return 0;
+	case BUILTIN_MALLOC:
+		return heap_take(w->block->launch->heap, first);
+	case BUILTIN_FREE:
+		free_lane(w, first, lane);
+		return 0;
+	default:
+		return print_format(w, lane, first, slot_value(w, &call->args[1], lane));
+	}
+}
+
 static int call_builtin(struct warp *w, const struct call *call, u32 mask)
 {
 	FOR_LANES(l, mask) {
-		u32 n = 0;
+		u64 v = builtin_lane(w, call, l);
 
-		if (call->builtin == BUILTIN_ASSERTFAIL)
-			fault_assert(w, call, l);
-		n = print_format(w, l, slot_value(w, &call->args[0], l),
-				 slot_value(w, &call->args[1], l));
 		if (call->n_rets)
-			memcpy(slot_lane(w, w->frame, &call->rets[0], l), &n, sizeof(n));
+			memcpy(slot_lane(w, w->frame, &call->rets[0], l), &v,
+			       call->rets[0].size < 8 ? call->rets[0].size : 8);
 	}
 	return RUN_ON;
 }

@@ -108,6 +108,7 @@ static void decode_callee(struct decoder *d, const struct ptx_operand *o, struct
 	}
 	def = d->module->definitions[o->index];
 	call->builtin = def->defined ? BUILTIN_NONE : def->builtin;
+	d->image->uses_heap |= call->builtin == BUILTIN_MALLOC || call->builtin == BUILTIN_FREE;
 	if (call->builtin)
 		return;
 	decode_symbol(d, o);
@@ -117,6 +118,21 @@ static void decode_callee(struct decoder *d, const struct ptx_operand *o, struct
 		return;
 	}
 	d->callees[d->n_callees++] = def->code;
+}
+
+static u32 n_builtin_args(u8 builtin)
+{
+	switch (builtin) {
+	case BUILTIN_VPRINTF:
+		return 2;
+	case BUILTIN_ASSERTFAIL:
+		return 4;
+	case BUILTIN_MALLOC:
+	case BUILTIN_FREE:
+		return 1;
+	default:
+		return 0;
+	}
 }
 
 void decode_call(struct decoder *d)
@@ -135,7 +151,7 @@ void decode_call(struct decoder *d)
 	call->n_args = d->in->n_ops - n_rets - 1;
 	call->args =
 		actual_slots(d, d->ops + n_rets + 1, call->n_args, proto->params, proto->n_params);
-	if (call->builtin && call->n_args < (call->builtin == BUILTIN_VPRINTF ? 2 : 4))
+	if (call->n_args < n_builtin_args(call->builtin))
 		decode_refuse(d, "too few arguments");
 	decode_emit(d, flow_call)->call = call;
 	decode_uses(d, 0, 0);

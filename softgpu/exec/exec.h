@@ -24,6 +24,7 @@
 struct ptx_module;
 struct exec_image;
 struct exec_launch;
+struct exec_heap;
 
 /* Where an image's globals and a cooperative launch's workspace are put. */
 struct exec_place {
@@ -83,6 +84,18 @@ const struct exec_kernel *exec_kernel_find(const struct exec_image *image, const
 bool exec_global_find(const struct exec_image *image, const char *name, uint64_t *ret_addr,
 		      uint64_t *ret_size);
 
+/* Does code of the image call malloc() or free()? */
+bool exec_image_uses_heap(const struct exec_image *image);
+
+/**
+ * exec_heap_new() - what kernels' malloc() hands out
+ * @addr:	device memory, a multiple of 16; still the caller's to free
+ *
+ * Launches that are given it share it. Return: NULL if the host has no memory.
+ */
+struct exec_heap *exec_heap_new(uint64_t addr, uint64_t size);
+void exec_heap_free(struct exec_heap *heap);
+
 /* What special registers tell of the device; zeros stand for an H100. */
 struct exec_device {
 	uint32_t n_sm;
@@ -98,8 +111,9 @@ struct exec_launch_args {
 	const void *params; /* kernel->param_bytes long; copied */
 	bool cooperative;   /* every block is resident, and grid sync works */
 	struct exec_device device;
-	const uint8_t *space; /* what of global memory it may touch; NULL: space_blocks */
-	uint32_t stack_bytes; /* local memory per thread for recursion; 0: 64 KiB */
+	const uint8_t *space;	/* what of global memory it may touch; NULL: space_blocks */
+	struct exec_heap *heap; /* NULL: malloc() finds nothing */
+	uint32_t stack_bytes;	/* local memory per thread for recursion; 0: 64 KiB */
 
 	/* Text of vprintf, called inside exec_step() by its caller's thread; may be NULL */
 	void (*print)(void *arg, const char *text, size_t len);

@@ -70,6 +70,10 @@ static u8 builtin_of(const char *name)
 		return BUILTIN_VPRINTF;
 	if (!strcmp(name, "__assertfail"))
 		return BUILTIN_ASSERTFAIL;
+	if (!strcmp(name, "malloc"))
+		return BUILTIN_MALLOC;
+	if (!strcmp(name, "free"))
+		return BUILTIN_FREE;
 	return BUILTIN_NONE;
 }
 
@@ -592,6 +596,11 @@ const struct exec_kernel *exec_kernel_find(const struct exec_image *image, const
 			return &image->kernels[i].kernel;
 	}
 	return NULL;
+}
+
+bool exec_image_uses_heap(const struct exec_image *image)
+{
+	return image->uses_heap;
 }
 
 bool exec_global_find(const struct exec_image *image, const char *name, uint64_t *ret_addr,

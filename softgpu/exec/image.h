@@ -59,6 +59,7 @@ struct exec_image {
 	u32 n_globals;
 	u64 const_addr, const_bytes; /* all constants together */
 	u64 global_addr;
+	bool uses_heap; /* its code calls malloc() or free() */
 	/* only while it is linked */
 	struct image_module *modules;
 	u32 n_modules;

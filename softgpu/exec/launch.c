@@ -161,6 +161,7 @@ static int launch_init(struct exec_launch *launch, const struct exec_launch_args
 	launch->dynamic_shared_bytes = args->dynamic_shared_bytes;
 	launch->shared_bytes = (k->shared_bytes + 15) / 16 * 16 + args->dynamic_shared_bytes;
 	launch->cooperative = args->cooperative;
+	launch->heap = args->heap;
 	launch->print = args->print;
 	launch->print_arg = args->print_arg;
 	launch->space = args->space ? args->space : space_blocks;

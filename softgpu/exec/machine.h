@@ -204,7 +204,7 @@ struct call_slot {
 	u32 size;
 };
 
-enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL };
+enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL, BUILTIN_MALLOC, BUILTIN_FREE };
 
 struct call {
 	const struct code *code; /* NULL where the callee comes from a register */

@@ -29,7 +29,8 @@ def compiled(name, how="shared"):
 
 
 @pytest.mark.parametrize("name", ["launch", "symbols", "copies", "streams", "own-streams", "graphs", "graph-nodes",
-                                  "relocatable", "devices", "host-memory", "pools", "matrices", "textures"])
+                                  "relocatable", "devices", "host-memory", "pools", "matrices", "textures",
+                                  "heap"])
 def test_runtime_program_is_right(gpu, name):
     assert "right" in run([compiled(name)], gpu)
 

@@ -92,6 +92,38 @@ static void module_enter(struct module *module)
 	pthread_mutex_unlock(&set->lock);
 }
 
+/*
+ * The heap of kernels' malloc(), as large as the context's limit says when the first module that
+ * calls it comes; from then on it is there.
+ */
+static CUresult heap_begin(struct context *ctx)
+{
+	struct module_set *set = ctx->modules;
+	uint64_t size = ctx->limits[CU_LIMIT_MALLOC_HEAP_SIZE] ?: 1;
+	CUresult r = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&set->lock);
+	if (!set->heap) {
+		r = memory_internal_new(ctx, size, &set->heap_addr);
+		if (r == CUDA_SUCCESS)
+			set->heap = exec_heap_new(set->heap_addr, size);
+		if (r == CUDA_SUCCESS && !set->heap)
+			memory_internal_free(set->heap_addr);
+		if (!set->heap)
+			r = CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+	}
+	pthread_mutex_unlock(&set->lock);
+	return r;
+}
+
+static void heap_end(struct module_set *set)
+{
+	if (!set->heap)
+		return;
+	exec_heap_free(set->heap);
+	memory_internal_free(set->heap_addr);
+}
+
 CUresult module_new(struct context *ctx, const struct code *code, struct jit *jit,
 		    struct module **ret)
 {
@@ -108,6 +140,8 @@ CUresult module_new(struct context *ctx, const struct code *code, struct jit *ji
 	r = code_place(code, &place, jit, &module->image);
 	if (r == CUDA_SUCCESS)
 		r = module_add_functions(module);
+	if (r == CUDA_SUCCESS && exec_image_uses_heap(module->image))
+		r = heap_begin(ctx);
 	if (r == CUDA_SUCCESS) {
 		module->handle = handle_new(CUmodule, HANDLE_MODULE, module);
 		if (!module->handle)
@@ -181,6 +215,7 @@ static void modules_end(struct context *ctx)
 	printed_flush(ctx);
 	while (set->first)
 		module_unload(set->first->handle);
+	heap_end(set);
 	printed_free(set->print);
 	pthread_mutex_destroy(&set->lock);
 	free(set);

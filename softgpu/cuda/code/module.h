@@ -103,7 +103,9 @@ CUresult printed_new(struct printed **ret);
 void printed_free(struct printed *print);
 
 struct module_set {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards the list and the heap's making */
 	struct module *first;
 	struct printed *print;
+	struct exec_heap *heap; /* of malloc() in kernels: once a module has come that calls it */
+	CUdeviceptr heap_addr;
 };
