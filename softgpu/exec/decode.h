@@ -57,12 +57,16 @@ static inline u32 lane_bytes(u32 bytes)
 
 extern const u32 class_bytes[PTX_N_CLASSES];
 
+/* What a register takes: a word for 32 predicates, or 32 lanes. */
+u32 decode_register_bytes(u32 cls);
+
 /* The register of the text. */
 u32 decode_register(const struct decoder *d, u32 cls, u32 index);
 /* a register for @bytes, until the next instruction */
 u32 decode_temp(struct decoder *d, u32 bytes);
 u32 decode_temp_pred(struct decoder *d);
 u32 decode_constant(struct decoder *d, u64 value, u32 bytes);
+u32 decode_constant_pred(struct decoder *d, bool value);
 u32 decode_source(struct decoder *d, const struct ptx_operand *o, u32 bytes);
 u32 decode_result(struct decoder *d, const struct ptx_operand *o, u32 bytes, bool is_signed);
 u32 decode_pred_source(struct decoder *d, const struct ptx_operand *o, u8 *flags);
@@ -107,6 +111,13 @@ u32 decode_flush(struct decoder *d, enum ptx_type type, u32 source);
 void decode_widen(struct decoder *d);
 
 void decode_refuse(struct decoder *d, const char *why);
+
+/* ---- plain lane loops, and what is made of several (decode-plain.c) ------------------------------ */
+
+void decode_plain(struct decoder *d);
+void decode_video(struct decoder *d);
+void decode_set(struct decoder *d);
+void decode_lop3(struct decoder *d);
 
 /* ---- instructions that are not plain lane loops -------------------------------------------------- */
 
