@@ -123,6 +123,31 @@ void decode_atom(struct decoder *d)
 	decode_widen(d);
 }
 
+/* How many bytes are read: a number, or none where a predicate says so; the rest is zeros. */
+static u32 copied_bytes(struct decoder *d, const struct ptx_operand *o, u32 bytes)
+{
+	const struct ptx_insn select = { .op = PTX_OP_SELP, .type = PTX_B32, .stype = PTX_B32 };
+	u32 temp, pred;
+	struct insn *in;
+	u8 flags = 0;
+
+	if (o->kind == PTX_NONE)
+		return decode_constant(d, bytes, 4);
+	if (o->kind != PTX_REG || o->cls != PTX_CLASS_P)
+		return decode_source(d, o, 4);
+	temp = decode_temp(d, 4);
+	pred = decode_pred_source(d, o, &flags);
+	in = decode_emit_extra(d, decode_handler(&select));
+	in->op[0] = temp;
+	in->op[1] = decode_constant(d, 0, 4);
+	in->op[2] = decode_constant(d, bytes, 4);
+	in->op[3] = pred;
+	in->flags = flags;
+	decode_describe(d, &select);
+	decode_uses(d, 0x0e, 1);
+	return temp;
+}
+
 void decode_copy_async(struct decoder *d)
 {
 	struct insn to = { 0 }, from = { 0 };
@@ -141,8 +166,7 @@ void decode_copy_async(struct decoder *d)
 	to.mode = from.flags & INSN_WIDE_ADDRESS;
 	to.op[1] = from.op[0];
 	to.op[2] = decode_constant(d, from.imm, 8);
-	to.op[3] = d->in->n_ops > 3 && d->ops[3].kind != PTX_NONE ? decode_source(d, &d->ops[3], 4)
-								  : decode_constant(d, to.bytes, 4);
+	to.op[3] = copied_bytes(d, &d->ops[3], to.bytes);
 	emit_memory(d, exec_isa->find_mem(d->in, false), &to);
 	decode_uses(d, to.flags & INSN_FRAME_ADDRESS ? 0x0a : 0x0b, 0);
 }

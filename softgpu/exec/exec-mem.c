@@ -107,25 +107,31 @@ static int nothing(_unused_ struct warp *w, _unused_ const struct insn *in, _unu
 
 /*
  * cp.async: op[0] is the destination in shared memory, op[1] the source, its
- * offset in op[2], op[3] how many bytes to read; the rest is zeros. Done at
- * once, so that waiting for a group is nothing.
+ * offset in op[2], op[3] how many bytes to read; the rest is zeros. A lane that
+ * reads nothing may point anywhere. Done at once, so that waiting for a group
+ * is nothing.
  */
 static int copy_async(struct warp *w, const struct insn *in, u32 mask)
 {
 	struct insn from = *in;
 	struct access to, src;
 	const u32 *n = operand(w, in->op[3]);
+	u32 reading = 0;
 
+	FOR_LANES(l, mask)
+		reading |= (u32)(n[l] != 0) << l;
 	access_resolve(w, in, mask, in->bytes, /* write= */ true, &to);
 	from.op[0] = in->op[1];
 	memcpy(&from.imm, operand(w, in->op[2]), sizeof(from.imm));
 	from.space = PTX_SPACE_GLOBAL;
 	from.flags = in->mode ? in->flags | INSN_WIDE_ADDRESS : in->flags & ~INSN_WIDE_ADDRESS;
-	access_resolve(w, &from, mask, in->bytes, /* write= */ false, &src);
+	if (reading)
+		access_resolve(w, &from, reading, in->bytes, /* write= */ false, &src);
 	FOR_LANES(l, mask) {
 		u32 size = n[l] < in->bytes ? n[l] : in->bytes;
 
-		memcpy(to.p[l], src.p[l], size);
+		if (size)
+			memcpy(to.p[l], src.p[l], size);
 		memset(to.p[l] + size, 0, in->bytes - size);
 	}
 	return RUN_ON;

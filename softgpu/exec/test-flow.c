@@ -336,6 +336,42 @@ static void test_warps(void)
 	check_words("groups that name different members", groups_text, 1, 64, grouped);
 }
 
+/* ---- asynchronous copies ------------------------------------------------------------------------- */
+
+/* Of 16 bytes each thread reads its number modulo 17; the rest is zeros. All bits are set before. */
+static const char copy_text[] = ".shared .align 16 .b8 room[1024];\n" KERNEL(
+	"mov.u32 %r4, room; mad.lo.u32 %r4, %r0, 16, %r4; mov.u64 %x2, -1;\n"
+	"st.shared.u64 [%r4], %x2; st.shared.u64 [%r4+8], %x2; st.global.u64 [%x0+32768], %x2;\n"
+	"st.global.u64 [%x0+32776], %x2; rem.u32 %r5, %r0, 17;\n"
+	"cp.async.cg.shared.global [%r4], [%x0+32768], 16, %r5; cp.async.commit_group;\n"
+	"cp.async.wait_group 0; bar.sync 0; ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r4];\n"
+	"popc.b32 %r9, %r5; popc.b32 %r6, %r6; popc.b32 %r7, %r7; popc.b32 %r8, %r8;\n"
+	"add.u32 %r9, %r9, %r6; add.u32 %r9, %r9, %r7; add.u32 %r9, %r9, %r8; " STORE_R9);
+
+static u32 copied(u32 thread, _unused_ u32 n_block)
+{
+	return 8 * (thread % 17);
+}
+
+/* Threads of even number ignore their source, which is nowhere. */
+static const char ignore_text[] = ".shared .align 16 .b8 room[1024];\n" KERNEL(
+	"mov.u32 %r4, room; mad.lo.u32 %r4, %r0, 4, %r4; st.shared.u32 [%r4], 5;\n"
+	"and.b32 %r5, %r0, 1; setp.eq.u32 %p, %r5, 0; st.global.u32 [%x0+32768], 7;\n"
+	"add.u64 %x2, %x0, 32768; selp.b64 %x2, 4, %x2, %p;\n"
+	"cp.async.ca.shared.global [%r4], [%x2], 4, %p; cp.async.wait_all;\n"
+	"ld.shared.u32 %r9, [%r4]; " STORE_R9);
+
+static u32 odd_ones(u32 thread, _unused_ u32 n_block)
+{
+	return thread % 2 ? 7 : 0;
+}
+
+static void test_copies(void)
+{
+	check_words("cp.async fills up with zeros", copy_text, 1, 64, copied);
+	check_words("cp.async ignores its source", ignore_text, 1, 64, odd_ones);
+}
+
 /* ---- calls -------------------------------------------------------------------------------------- */
 
 static u32 fibonacci(u32 thread, _unused_ u32 n_block)
@@ -485,6 +521,7 @@ int main(void)
 	test_blocks();
 	test_barriers();
 	test_warps();
+	test_copies();
 	test_calls();
 	test_ends();
 	return kit_result();

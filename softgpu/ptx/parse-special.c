@@ -229,22 +229,18 @@ static void parse_bar_red(struct parser *p)
 	insn_emit(p);
 }
 
-/* cp.async [to], [from], size [, size that is read] [, policy] */
+/* cp.async [to], [from], size [, size that is read, or whether nothing is] [, policy] */
 static void parse_copy(struct parser *p)
 {
 	bool policy = p->words.present & W_POLICY;
 	unsigned int n = p->n_raws - policy;
+	bool is_pred = n == 4 && p->raws[3].kind == RAW_REG && p->raws[3].type == PTX_PRED;
 	uint64_t bytes = n > 2 ? p->raws[2].op.imm : 0;
 
 	if (p->n_raws < 3 || n < 3 || n > 4 || p->raws[0].kind != RAW_MEM ||
 	    p->raws[1].kind != RAW_MEM || p->raws[2].kind != RAW_INT ||
 	    (bytes != 4 && bytes != 8 && bytes != 16)) {
 		wrong_operands(p);
-		return;
-	}
-	if (n == 4 && p->raws[3].kind == RAW_REG && p->raws[3].type == PTX_PRED) {
-		parse_refuse(p, p->insn.line, "%s: with ignore-src it is not run here",
-			     insn_name(p));
 		return;
 	}
 	p->insn.space = PTX_SPACE_SHARED;
@@ -254,7 +250,7 @@ static void parse_copy(struct parser *p)
 	p->insn.space = PTX_SPACE_SHARED;
 	push(p, p->raws[2].op);
 	if (n == 4)
-		push_source(p, &p->raws[3], PTX_U32, /* relaxed= */ false);
+		push_source(p, &p->raws[3], is_pred ? PTX_PRED : PTX_U32, /* relaxed= */ false);
 	else
 		push_none(p);
 	insn_emit(p);

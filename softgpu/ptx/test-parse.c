@@ -141,6 +141,7 @@ static const char *const taken[] = {
 	"barrier.cta.sync.aligned 1,%r2;",
 	"membar.gl; fence.acq_rel.gpu; fence.proxy.async; fence.gpu;",
 	"cp.async.ca.shared.global [sh],[%d1],4,%r1;",
+	"cp.async.ca.shared.global [sh],[%d1],8,!%p1;",
 	"cp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all;",
 	"createpolicy.fractional.L2::evict_first.b64 %d1,1.0;",
 	"griddepcontrol.wait; setmaxnreg.inc.sync.aligned.u32 40;",
