@@ -78,6 +78,12 @@ def test_numba(gpu_nvrtc, venv):
     assert "sums right" in run([python, REAL / "numba-add.py"], gpu_nvrtc | {"LD_LIBRARY_PATH": path})
 
 
+def test_triton(gpu, venv):
+    """Its cache is below HOME, which is the test's own."""
+    python = venv("triton", "requirements-triton.txt") / "python"
+    assert "kernels right" in run([python, REAL / "triton-kernels.py"], gpu)
+
+
 def test_hashcat_finds_a_short_md5(gpu_nvrtc, tmp_path):
     if not shutil.which("hashcat"):
         pytest.skip("hashcat is not installed")
