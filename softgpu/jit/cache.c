@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "softgpu/jit/cache.h"
+#include "softgpu/util/whole.h"
 
 #define FILE_MAX_BYTES (64u << 20)
 #define NAME_BYTES     48
@@ -81,23 +81,6 @@ static void name_of(const struct jit_request *request, uint64_t compiler, char r
 
 /* ---- reading ------------------------------------------------------------------------------------- */
 
-static bool read_all(int fd, void *to, size_t size)
-{
-	uint8_t *at = to;
-
-	while (size) {
-		ssize_t n = read(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
 /* Is the file's request this one? It is compared piece by piece. */
 static bool same_request(int fd, const struct jit_request *request)
 {
@@ -107,7 +90,7 @@ static bool same_request(int fd, const struct jit_request *request)
 	for (size_t left = request->size; left;) {
 		size_t n = left < sizeof(piece) ? left : sizeof(piece);
 
-		if (!read_all(fd, piece, n) || memcmp(piece, at, n) != 0)
+		if (!whole_read(fd, piece, n) || memcmp(piece, at, n) != 0)
 			return false;
 		at += n;
 		left -= n;
@@ -120,13 +103,13 @@ static struct jit_reply *read_entry(int fd, const struct jit_request *request, u
 	struct cache_head head;
 	struct jit_reply *reply;
 
-	if (!is_own(fd, S_IFREG) || !read_all(fd, &head, sizeof(head)) || head.magic != JIT_MAGIC ||
-	    head.version != JIT_VERSION || head.compiler != compiler ||
+	if (!is_own(fd, S_IFREG) || !whole_read(fd, &head, sizeof(head)) ||
+	    head.magic != JIT_MAGIC || head.version != JIT_VERSION || head.compiler != compiler ||
 	    head.request_size != request->size || head.reply_size < sizeof(*reply) ||
 	    head.reply_size > FILE_MAX_BYTES || !same_request(fd, request))
 		return NULL;
 	reply = malloc(head.reply_size);
-	if (reply && read_all(fd, reply, head.reply_size) && reply->size == head.reply_size)
+	if (reply && whole_read(fd, reply, head.reply_size) && reply->size == head.reply_size)
 		return reply;
 	free(reply);
 	return NULL;
@@ -229,23 +212,6 @@ static void make_room(int folder, uint64_t size)
 
 /* ---- writing ------------------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *from, size_t size)
-{
-	const uint8_t *at = from;
-
-	while (size) {
-		ssize_t n = write(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
 /* Under another name first: whoever reads meanwhile, or is left behind by a kill, sees all or nothing. */
 static void write_entry(int folder, const char *name, const struct jit_request *request,
 			uint64_t compiler, const struct jit_reply *reply)
@@ -266,8 +232,8 @@ static void write_entry(int folder, const char *name, const struct jit_request *
 	fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	ok = write_all(fd, &head, sizeof(head)) && write_all(fd, request, request->size) &&
-	     write_all(fd, reply, reply->size);
+	ok = whole_write(fd, &head, sizeof(head)) && whole_write(fd, request, request->size) &&
+	     whole_write(fd, reply, reply->size);
 	ok = close(fd) == 0 && ok;
 	if (!ok || renameat(folder, temporary, folder, name) < 0)
 		unlinkat(folder, temporary, 0);

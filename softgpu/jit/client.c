@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "softgpu/jit/code.h"
+#include "softgpu/util/whole.h"
 
 #define COMPILER  "softgpu-jitc"
 #define ANSWER_S  20
@@ -138,52 +139,18 @@ static bool start(void)
 
 /* ---- asking -------------------------------------------------------------------------------------- */
 
-static bool send_all(const void *from, size_t size)
-{
-	const u8 *at = from;
-
-	while (size) {
-		ssize_t n = send(connection, at, size, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
-static bool receive_all(void *to, size_t size)
-{
-	u8 *at = to;
-
-	while (size) {
-		ssize_t n = recv(connection, at, size, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
 static struct jit_reply *receive_reply(void)
 {
 	struct jit_reply head, *reply;
 
-	if (!receive_all(&head, sizeof(head)) || head.magic != JIT_MAGIC ||
+	if (!whole_read(connection, &head, sizeof(head)) || head.magic != JIT_MAGIC ||
 	    head.size < sizeof(head) || head.size > REPLY_MAX)
 		return NULL;
 	reply = malloc(head.size);
 	if (!reply)
 		return NULL;
 	memcpy(reply, &head, sizeof(head));
-	if (receive_all(reply + 1, head.size - sizeof(head)))
+	if (whole_read(connection, reply + 1, head.size - sizeof(head)))
 		return reply;
 	free(reply);
 	return NULL;
@@ -201,7 +168,7 @@ struct jit_reply *jit_ask(const struct jit_request *request, const char **ret_wh
 		if (fresh && !start())
 			return NULL;
 		*ret_why = "the compiler has failed";
-		if (send_all(request, request->size))
+		if (whole_send(connection, request, request->size))
 			reply = receive_reply();
 		if (!reply)
 			forget_connection();

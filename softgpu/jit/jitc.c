@@ -4,7 +4,6 @@
  * end closes. Whatever is wrong with a request is said in the reply, or ends the process: who asked
  * takes that for a refusal.
  */
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #include "softgpu/jit/emit.h"
+#include "softgpu/util/whole.h"
 
 #define REQUEST_MAX_BYTES (64u << 20)
 #define REQUEST_S	  20
@@ -25,40 +25,6 @@
 /* Few passes: what is not said twice is most of what there is to win. */
 #define PASSES                                                                                     \
 	"function(mem2reg,early-cse,simplifycfg,instcombine,early-cse,loop-mssa(licm),simplifycfg)"
-
-static bool read_all(void *to, size_t size)
-{
-	uint8_t *at = to;
-
-	while (size) {
-		ssize_t n = read(STDIN_FILENO, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
-static bool write_all(const void *from, size_t size)
-{
-	const uint8_t *at = from;
-
-	while (size) {
-		ssize_t n = write(STDOUT_FILENO, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
 
 /* Nobody asks for a while: whoever does later starts another. */
 static bool wait_for_request(void)
@@ -156,7 +122,7 @@ static bool reply_refusal(const char *why)
 
 	reply.checksum = JIT_HASH_START;
 	snprintf(reply.refusal, sizeof(reply.refusal), "%s", why);
-	return write_all(&reply, sizeof(reply));
+	return whole_write(STDOUT_FILENO, &reply, sizeof(reply));
 }
 
 static bool reply_object(const struct emit *e, LLVMMemoryBufferRef object)
@@ -186,9 +152,9 @@ static bool reply_object(const struct emit *e, LLVMMemoryBufferRef object)
 	reply.checksum = JIT_HASH_START;
 	for (int i = 0; i < 4; i++)
 		reply.checksum = jit_hash(reply.checksum, parts[i].data, parts[i].size);
-	ok = write_all(&reply, sizeof(reply));
+	ok = whole_write(STDOUT_FILENO, &reply, sizeof(reply));
 	for (int i = 0; i < 4 && ok; i++)
-		ok = write_all(parts[i].data, parts[i].size);
+		ok = whole_write(STDOUT_FILENO, parts[i].data, parts[i].size);
 	return ok;
 }
 
@@ -251,7 +217,7 @@ int main(int argc, _unused_ char **argv)
 		return 1;
 	machine = machine_new();
 	ok = machine != NULL;
-	while (ok && wait_for_request() && read_all(&head, sizeof(head))) {
+	while (ok && wait_for_request() && whole_read(STDIN_FILENO, &head, sizeof(head))) {
 		if (head.magic != JIT_MAGIC || head.size < sizeof(head) ||
 		    head.size > REQUEST_MAX_BYTES)
 			return 1;
@@ -259,7 +225,7 @@ int main(int argc, _unused_ char **argv)
 		if (!request)
 			return 1;
 		memcpy(request, &head, sizeof(head));
-		ok = read_all(request + sizeof(head), head.size - sizeof(head)) &&
+		ok = whole_read(STDIN_FILENO, request + sizeof(head), head.size - sizeof(head)) &&
 		     serve(request, head.size, machine);
 		free(request);
 	}
