@@ -164,21 +164,71 @@ static void lock_drop(int fd)
 	flock(fd, LOCK_UN);
 }
 
-int device_lock(const struct state *state, unsigned dev)
+static bool is_own_lock(int fd)
 {
-	char name[NAME_MAX_], path[sizeof(state->dir) + NAME_MAX_];
-	int fd, r;
+	struct stat st;
 
-	file_name(dev, name);
-	snprintf(path, sizeof(path), "%s/%s", state->dir, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	       !(st.st_mode & 077);
+}
+
+static bool is_named(int folder, const char *name, int fd)
+{
+	struct stat st, named;
+
+	return fstat(fd, &st) == 0 && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       named.st_ino == st.st_ino;
+}
+
+/* What another user has put there, even a folder with something in it, is in nobody's way. */
+static int foreign_remove(int folder, const char *name)
+{
+	char aside[NAME_MAX_ + 16];
+
+	if (unlinkat(folder, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	snprintf(aside, sizeof(aside), "%s.%d", name, getpid());
+	return renameat(folder, name, folder, aside) == 0 ? 0 : -errno;
+}
+
+static int lock_open(int folder, const char *name)
+{
+	const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	int r = -EBUSY;
+
+	for (int tries = 0; tries < 3; tries++) {
+		int fd = openat(folder, name, flags, 0600);
+
+		if (fd >= 0 && is_own_lock(fd)) {
+			r = lock_take(fd);
+			if (r == 0 && is_named(folder, name, fd))
+				return fd;
+		} else {
+			r = foreign_remove(folder, name);
+		}
+		if (fd >= 0)
+			close(fd);
+		if (r < 0)
+			return r;
+	}
+	return -EBUSY;
+}
+
+/*
+ * Not the device's file: anybody may lock that, and keep the lock. This one is of the user who
+ * sets limits, root as a rule, and closed to others.
+ */
+int limits_lock(const struct state *state, unsigned dev)
+{
+	int folder = open(state->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+	char name[NAME_MAX_];
+
+	if (folder < 0)
 		return -errno;
-	r = lock_take(fd);
-	if (r == 0)
-		return fd;
-	close(fd);
-	return r;
+	snprintf(name, sizeof(name), "limits-%u-%u", dev, geteuid());
+	fd = lock_open(folder, name);
+	close(folder);
+	return fd;
 }
 
 static int file_open(const struct folder *folder, unsigned index)

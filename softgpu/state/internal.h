@@ -39,8 +39,8 @@ struct state {
 int files_open(struct state *state, const struct softgpu_config *config, unsigned flags);
 size_t state_file_bytes(void);
 
-/* The lock of a device's file, until the returned fd is closed; -EBUSY if others keep it. */
-int device_lock(const struct state *state, unsigned dev);
+/* The lock of a device's limits, until the returned fd is closed; -EBUSY if others keep it. */
+int limits_lock(const struct state *state, unsigned dev);
 
 /* check.c: whether a file is one of ours, of any boot; whether one of this boot is whole; sums */
 bool file_is_ours(const struct state_file *file, unsigned index);

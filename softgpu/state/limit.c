@@ -3,7 +3,7 @@
  * Limits of cgroups. Each slot tells the cgroups that its process is in, so what a limit's
  * cgroup uses is a sum over slots like everything else.
  *
- * Who sets one holds the lock of the device's file, so that two never fill the same entry. Those
+ * Who sets one holds a lock that only his user can take, so that two never fill the same entry. Those
  * that keep to limits look at no lock: an entry is filled before its cgroup is stored, the single
  * step that makes it hold.
  */
@@ -146,7 +146,7 @@ static int limit_new(struct state_file *file)
 	return -1;
 }
 
-/* Under the device's lock. */
+/* Under the lock of limits. */
 static int limit_put(struct state_file *file, uint64_t cgroup, const char *path,
 		     uint64_t soft_bytes, uint64_t hard_bytes)
 {
@@ -175,7 +175,7 @@ int state_limit_set(struct state *state, unsigned dev, const char *path, uint64_
 	r = cgroup_of_path(path, &cgroup);
 	if (r < 0)
 		return r;
-	lock_fd = device_lock(state, dev);
+	lock_fd = limits_lock(state, dev);
 	if (lock_fd < 0)
 		return lock_fd == -EBUSY ? STATE_E_BUSY : lock_fd;
 	r = limit_put(state->files[dev], cgroup, path, soft_bytes, hard_bytes);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -755,6 +756,47 @@ static void test_limit_race(void)
 	rmdir(first);
 }
 
+/* As another user: keeps locks of all that it can open, and puts a folder where root's is to be. */
+static void occupy(void *arg)
+{
+	int *good = arg, fd;
+	char path[sizeof(config.dir) + 16];
+
+	if (setgid(65534) < 0 || setuid(65534) < 0)
+		return;
+	snprintf(path, sizeof(path), "%s/device-0", config.dir);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return;
+	snprintf(path, sizeof(path), "%s/limits-0-0", config.dir);
+	if (mkdir(path, 0777) < 0)
+		return;
+	snprintf(path, sizeof(path), "%s/limits-0-0/in", config.dir);
+	*good = mkdir(path, 0777) == 0;
+}
+
+static void test_limit_occupied(void)
+{
+	int *good = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct state *state = state_new();
+	char path[STATE_PATH_MAX], lock[sizeof(config.dir) + 16];
+	pid_t child;
+
+	if (geteuid() != 0 || !cgroup_new(path)) {
+		printf("skip 'limits while others lock': may not make a cgroup\n");
+		state_close(state);
+		return;
+	}
+	snprintf(lock, sizeof(lock), "%s/limits-0-0", config.dir);
+	unlink(lock);
+	child = child_start(occupy, good);
+	check(*good && state_limit_set(state, 0, path, 0, MIB) == 0,
+	      "a limit is set whatever another user locks");
+	child_kill(child);
+	rmdir(path);
+	state_close(state);
+}
+
 static void test_samples(void)
 {
 	state_bucket ring[4] = { 0 };
@@ -791,6 +833,7 @@ int main(void)
 		test_limit,
 		test_limit_removed,
 		test_limit_race,
+		test_limit_occupied,
 		test_namespace,
 	};
 
