@@ -79,7 +79,8 @@ static void stream_unref(struct stream *stream)
 	}
 	pthread_cond_destroy(&stream->work);
 	pthread_cond_destroy(&stream->progress);
-	free(stream);
+	stream->next = set->gone;
+	set->gone = stream;
 }
 
 static void stream_run_first(struct stream *stream);
@@ -362,6 +363,8 @@ static CUresult stream_append(struct stream *stream, const struct work_class *cl
 	struct stream_op *op;
 	CUresult r;
 
+	if (stream->closed)
+		return CUDA_ERROR_INVALID_HANDLE;
 	if (!stream->has_thread && !stream_start_thread(stream))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 
@@ -398,10 +401,13 @@ CUresult stream_put(struct stream *stream, const struct work_class *class, const
 	waits = stream_is_full(stream);
 	if (waits) {
 		atomic_fetch_add(&set->n_inside, 1);
+		stream->n_references++;
 		/* Half at once: to be woken for each piece would cost more than the work. */
 		stream_wait_upto(stream, stream->submitted - PENDING_MAX / 2);
 	}
 	r = stream_append(stream, class, params);
+	if (waits)
+		stream_unref(stream);
 	pthread_mutex_unlock(&set->lock);
 	if (waits)
 		set_leave(set);
@@ -482,7 +488,9 @@ CUresult stream_run(struct stream *stream, const struct work_class *class, const
 		return r;
 
 	set_enter(set);
-	if (!stream_is_busy(stream) && class->size <= STREAM_OP_BYTES) {
+	if (stream->closed) {
+		r = CUDA_ERROR_INVALID_HANDLE;
+	} else if (!stream_is_busy(stream) && class->size <= STREAM_OP_BYTES) {
 		r = stream_run_here(stream, class, params);
 	} else {
 		r = stream_append(stream, class, params);
@@ -546,22 +554,30 @@ bool stream_idle(struct stream *stream)
 	return !busy;
 }
 
-CUresult stream_new(struct context *ctx, unsigned int flags, int priority, struct stream **ret)
+/* A place for a stream: that of one that is gone, all but its set cleared, or a new one. */
+static struct stream *stream_place(struct stream_set *set)
 {
-	struct stream_set *set = ctx->streams;
-	struct stream *stream;
+	struct stream *stream = set->gone;
 
-	stream = calloc(1, sizeof(*stream));
-	if (!stream)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	stream->handle = handle_new(CUstream, HANDLE_STREAM, stream);
-	if (!stream->handle) {
-		free(stream);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (stream) {
+		set->gone = stream->next;
+		memset(&stream->handle, 0, sizeof(*stream) - offsetof(struct stream, handle));
+		return stream;
 	}
+	stream = calloc(1, sizeof(*stream));
+	if (stream)
+		stream->set = set;
+	return stream;
+}
 
+/* Under the lock: a call that has found the stream which was here before sees it whole. */
+static struct stream *stream_make(struct stream_set *set, unsigned int flags, int priority)
+{
+	struct stream *stream = stream_place(set);
+
+	if (!stream)
+		return NULL;
 	stream->id = atomic_fetch_add(&n_streams_ever, 1) + 1;
-	stream->set = set;
 	stream->flags = flags;
 	stream->priority = priority;
 	stream->n_references = 1;
@@ -571,11 +587,27 @@ CUresult stream_new(struct context *ctx, unsigned int flags, int priority, struc
 	stream->sync_domain_map.memSyncDomainMap.remote = 1;
 	pthread_cond_init(&stream->work, NULL);
 	pthread_cond_init(&stream->progress, NULL);
-
-	pthread_mutex_lock(&set->lock);
 	stream->next = set->streams;
 	set->streams = stream;
+
+	stream->handle = handle_new(CUstream, HANDLE_STREAM, stream);
+	if (stream->handle)
+		return stream;
+	stream->closed = true;
+	stream_unref(stream);
+	return NULL;
+}
+
+CUresult stream_new(struct context *ctx, unsigned int flags, int priority, struct stream **ret)
+{
+	struct stream_set *set = ctx->streams;
+	struct stream *stream;
+
+	pthread_mutex_lock(&set->lock);
+	stream = stream_make(set, flags, priority);
 	pthread_mutex_unlock(&set->lock);
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	*ret = stream;
 	return CUDA_SUCCESS;
 }

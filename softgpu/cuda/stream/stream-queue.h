@@ -49,16 +49,18 @@ struct stream_op {
 
 /**
  * struct stream - a stream
- * @n_references:	the handle's, the thread's, those of fences
+ * @set:	stays what it is when the place is used for another stream of the set, so that a call
+ *		that has found a stream which is destroyed meanwhile finds the lock, and sees that
+ * @n_references:	the handle's, the thread's, those of fences and of calls that wait
  * @wanted:	the lowest number that somebody waits for, UINT64_MAX if nobody does: work that
  *		nobody waits for ends without waking anyone
  * @running:	number @done + 1 is being run, by the thread or by a caller
  * @idle:	the thread waits for work
  */
 struct stream {
+	struct stream_set *set;
 	CUstream handle;
 	uint64_t id;
-	struct stream_set *set;
 	struct stream *next;
 	unsigned int flags;
 	int priority;
@@ -79,12 +81,14 @@ struct stream {
 /**
  * struct stream_set - the streams of a context
  * @n_inside:	calls of other threads that look at them, or at what else the context has
+ * @gone:	places of destroyed streams
  */
 struct stream_set {
 	struct context *ctx;
 	_Atomic unsigned int n_inside;
 	pthread_mutex_t lock;
 	struct stream *streams;
+	struct stream *gone;
 	struct stream *legacy;
 	unsigned int n_threads;
 	pthread_cond_t threads_ended;

@@ -193,6 +193,10 @@ static void streams_end(struct context *ctx)
 	pthread_mutex_unlock(&set->lock);
 	callers_wait(set);
 
+	while ((stream = set->gone)) {
+		set->gone = stream->next;
+		free(stream);
+	}
 	pthread_cond_destroy(&set->threads_ended);
 	pthread_mutex_destroy(&set->lock);
 	free(set);

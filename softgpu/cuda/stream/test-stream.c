@@ -256,6 +256,59 @@ static void test_handles(CUcontext ctx, CUstream a)
 	expect(CUDA_ERROR_INVALID_HANDLE, cuStreamSynchronize((CUstream)0x1234), "no stream");
 }
 
+#define SHARED_ROUNDS 3000
+
+static _Atomic(CUstream) shared; /* NULL when it has been destroyed for the last time */
+
+/* Calls on a stream that another thread destroys: each is done, or finds none. */
+static void *use_shared(_unused_ void *arg)
+{
+	static CUresult bad;
+	CUdeviceptr to = addr_of(word + 64);
+	CUstream stream;
+
+	while ((stream = shared)) {
+		CUresult r[] = {
+			cuMemsetD32Async(to, 1, 1, stream),
+			cuStreamSynchronize(stream),
+			cuStreamQuery(stream),
+		};
+
+		for (size_t i = 0; i < sizeof(r) / sizeof(r[0]); i++)
+			if (r[i] != CUDA_SUCCESS && r[i] != CUDA_ERROR_INVALID_HANDLE &&
+			    r[i] != CUDA_ERROR_NOT_READY)
+				bad = r[i];
+	}
+	return &bad;
+}
+
+static void test_destroyed_in_use(CUcontext ctx)
+{
+	pthread_t threads[2];
+	CUstream stream;
+	void *result;
+	int n_bad = 0;
+
+	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	shared = stream;
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&threads[i], NULL, use_shared, ctx))
+			exit(1);
+	for (int i = 0; i < SHARED_ROUNDS; i++) {
+		CUstream old = stream;
+
+		NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+		shared = i < SHARED_ROUNDS - 1 ? stream : NULL;
+		NEED(cuStreamDestroy_v2(old));
+	}
+	for (int i = 0; i < 2; i++) {
+		pthread_join(threads[i], &result);
+		n_bad += *(CUresult *)result != CUDA_SUCCESS;
+	}
+	NEED(cuStreamDestroy_v2(stream));
+	check(n_bad == 0, "a stream is destroyed while other threads use it");
+}
+
 static void test_ipc(CUstream a)
 {
 	CUipcEventHandle handle;
@@ -393,6 +446,7 @@ int main(int argc, char **argv)
 	test_functions(a);
 	test_memory_operations(a);
 	test_per_thread(ctx, a);
+	test_destroyed_in_use(ctx);
 	test_ipc(a);
 	test_ipc_death(a);
 	test_handles(ctx, a);
