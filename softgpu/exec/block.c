@@ -141,6 +141,7 @@ static void warp_start(struct warp *w)
 	w->alive = w->lanes;
 	w->turn = ALL_LANES;
 	w->last_turn = 0;
+	w->last_led = 0;
 	w->sleeping = false;
 	w->n_fragments = 1;
 	w->current = 0;

@@ -276,12 +276,17 @@ int flow_bra(struct warp *w, const struct insn *in, u32 mask)
 	return warp_split(w, mask, in->target);
 }
 
-/* Lanes with the same index go together; the others come back to this instruction. */
+/*
+ * Lanes with the same index go together; the others come back to this instruction. So may those
+ * that went, before them, and would be first again: each time another lane says which group it is.
+ */
 int flow_brx(struct warp *w, const struct insn *in, u32 mask)
 {
 	const u32 *index = operand(w, in->op[0]);
-	u32 first = (u32)__builtin_ctz(mask), same = 0;
+	u32 later = mask & ~((2u << w->last_led) - 1);
+	u32 first = (u32)__builtin_ctz(later ? later : mask), same = 0;
 
+	w->last_led = first;
 	if (index[first] >= in->table->n)
 		exec_fault(w, first, EXEC_FAULT_PC, "branch table index %u of %u", index[first],
 			   in->table->n);

@@ -282,6 +282,7 @@ struct warp {
 	u32 current;
 	u32 turn;	 /* lanes that may run in this slice; all, if it is not a forced turn */
 	u32 last_turn;	 /* first lane of the last forced turn */
+	u32 last_led;	 /* lane that the last group of a brx.idx was chosen by */
 	u32 members;	 /* for the second half of a warp-wide operation: who takes part */
 	bool sleeping;	 /* a fragment may be FRAGMENT_SLEEP */
 	u32 frame_bytes; /* held by frames other than the kernel's */

@@ -87,6 +87,22 @@ static const char brx_text[] = KERNEL("and.b32 %r4, %r3, 3; mov.u32 %r9, 0;\n"
 				      "L3: add.u32 %r9, %r9, 43;\n"
 				      "END: " STORE_R9);
 
+/* Two groups come back to the table again and again until the third has been where it leads to. */
+static u32 all_sevens(_unused_ u32 thread, _unused_ u32 n_block)
+{
+	return 7;
+}
+
+static const char brx_wait_text[] =
+	".global .u32 flag;\n" KERNEL("mov.u64 %x2, flag; min.u32 %r4, %r0, 2; bra AGAIN;\n"
+				      "TABLE: .branchtargets L0, L1, L2;\n"
+				      "L0: ld.volatile.global.u32 %r5, [%x2]; bra LOOK;\n"
+				      "L1: ld.volatile.global.u32 %r5, [%x2]; bra LOOK;\n"
+				      "L2: mov.u32 %r5, 1; st.volatile.global.u32 [%x2], %r5;\n"
+				      "LOOK: setp.ne.u32 %p, %r5, 0; @%p bra END;\n"
+				      "AGAIN: brx.idx %r4, TABLE;\n"
+				      "END: mov.u32 %r9, 7; " STORE_R9);
+
 /* How many are together again after a branch: all, whatever way they went. */
 static u32 everybody(_unused_ u32 thread, _unused_ u32 n_block)
 {
@@ -125,6 +141,7 @@ static void test_divergence(void)
 
 	check_words("a loop that each thread leaves at its own time", collatz_text, 3, 80, collatz);
 	check_words("brx.idx with all its targets at once", brx_text, 2, 64, switched);
+	check_words("brx.idx: no group is left behind by others", brx_wait_text, 1, 32, all_sevens);
 	check_words("lanes that left a loop early meet the others behind it", meet_text, 1, 64,
 		    everybody);
 	check_words("lanes wait for one that is further on", spin_text, 1, 32, seven);
