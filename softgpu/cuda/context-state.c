@@ -157,8 +157,7 @@ CALL(cuCtxGetSharedMemConfig, CUsharedconfig *pConfig)
 /* Accepted and without effect, as on every device that can still be bought. */
 CALL(cuCtxSetSharedMemConfig, CUsharedconfig config)
 {
-	struct context *ctx;
-	CUresult r = context_current(&ctx);
+	CUresult r = context_need();
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -168,9 +167,8 @@ CALL(cuCtxSetSharedMemConfig, CUsharedconfig config)
 
 CALL(cuCtxResetPersistingL2Cache, void)
 {
-	struct context *ctx;
 
-	return context_current(&ctx);
+	return context_need();
 }
 
 CALL(cuCtxGetExecAffinity, CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)

@@ -252,6 +252,14 @@ static inline CUresult context_current(struct context **ret)
 	return CUDA_SUCCESS;
 }
 
+/** context_need() - the same for a call that works in none, but wants one to be current */
+static inline CUresult context_need(void)
+{
+	struct context *ctx;
+
+	return context_current(&ctx);
+}
+
 /** context_error() - CUDA_SUCCESS, or what the context has failed with */
 static inline CUresult context_error(const struct context *ctx)
 {

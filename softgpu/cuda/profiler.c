@@ -7,14 +7,12 @@
 
 CALL(cuProfilerStart, void)
 {
-	struct context *ctx;
 
-	return context_current(&ctx);
+	return context_need();
 }
 
 CALL(cuProfilerStop, void)
 {
-	struct context *ctx;
 
-	return context_current(&ctx);
+	return context_need();
 }

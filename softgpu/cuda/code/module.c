@@ -276,11 +276,10 @@ CALL(cuModuleLoad, CUmodule *ret, const char *path)
 {
 	struct fatbin_reach reach;
 	struct fatbin_span file;
-	struct context *ctx;
 	struct jit jit;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!ret || !path)

@@ -231,10 +231,9 @@ static CUresult array_new(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 
 static CUresult array_create(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r == CUDA_SUCCESS)
 		r = desc_check(desc);
 	return r != CUDA_SUCCESS ? r : array_new(ret, desc);
@@ -280,11 +279,10 @@ CUresult array_layout(CUarray handle, struct array_layout *ret)
 
 CUresult array_describe(CUarray handle, CUDA_ARRAY3D_DESCRIPTOR *ret)
 {
-	struct context *ctx;
 	struct array array;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r == CUDA_SUCCESS)
 		r = array_look(handle, &array);
 	if (r == CUDA_SUCCESS)
@@ -485,10 +483,9 @@ CALL(cuMipmappedArrayCreate, CUmipmappedArray *ret, const CUDA_ARRAY3D_DESCRIPTO
      unsigned n_levels)
 {
 	struct mipmap *mipmap;
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!ret || !desc)
@@ -521,10 +518,9 @@ CALL(cuMipmappedArrayCreate, CUmipmappedArray *ret, const CUDA_ARRAY3D_DESCRIPTO
 CALL(cuMipmappedArrayGetLevel, CUarray *ret, CUmipmappedArray handle, unsigned level)
 {
 	const struct mipmap *mipmap;
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!ret)

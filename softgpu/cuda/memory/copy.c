@@ -315,10 +315,9 @@ static CUDA_MEMCPY3D line_between_arrays(CUarray to, size_t to_x, CUarray from, 
 
 static CUresult copy_begin(const CUDA_MEMCPY3D *copy, struct side *from, struct side *to)
 {
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS || is_empty(copy))
 		return r;
 

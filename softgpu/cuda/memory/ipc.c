@@ -144,10 +144,9 @@ static CUresult handle_fill(struct ipc_handle *handle, CUdeviceptr dptr)
 CALL(cuIpcGetMemHandle, CUipcMemHandle *ret, CUdeviceptr dptr)
 {
 	struct ipc_handle handle = {};
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!ret)
@@ -262,10 +261,9 @@ static CUresult import_close_once(CUdeviceptr dptr, struct memory **ret)
 CALL(cuIpcCloseMemHandle, CUdeviceptr dptr)
 {
 	struct memory *memory;
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS)
 		return r;
 

@@ -184,10 +184,9 @@ static CUresult prefetch(CUstream handle, enum stream_default dflt, CUdeviceptr 
 			 CUmemLocation to, unsigned flags)
 {
 	struct prefetch_work work = { addr, bytes, to };
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (flags)
@@ -337,10 +336,9 @@ static bool advice_has_location(CUmem_advise advice)
 CALL(cuMemAdvise_v2, CUdeviceptr addr, size_t bytes, CUmem_advise advice, CUmemLocation location)
 {
 	struct memory *memory;
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r == CUDA_SUCCESS && advice_has_location(advice))
 		r = location_check(&location);
 	if (r != CUDA_SUCCESS)
@@ -428,10 +426,9 @@ CALL(cuMemRangeGetAttributes, void **data, size_t *sizes, CUmem_range_attribute 
      size_t n, CUdeviceptr addr, size_t bytes)
 {
 	struct memory *memory;
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!data || !sizes || !attributes || n == 0)

@@ -91,10 +91,9 @@ static bool is_host_kind(const struct memory *memory)
 static CUresult host_flags(void *p, unsigned *ret)
 {
 	struct memory *memory;
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS)
 		return r;
 

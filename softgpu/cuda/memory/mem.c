@@ -192,10 +192,9 @@ CALL(cuMemFree, CUdeviceptr_v1 dptr)
 CALL(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr dptr)
 {
 	struct memory *memory;
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS)
 		return r;
 

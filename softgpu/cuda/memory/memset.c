@@ -124,10 +124,9 @@ const struct work_class work_memset = {
 
 static CUresult set_begin(const CUDA_MEMSET_NODE_PARAMS *set)
 {
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	return r != CUDA_SUCCESS ? r : set_check(set);
 }
 

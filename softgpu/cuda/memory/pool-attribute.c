@@ -2,10 +2,13 @@
 /* Attributes of pools, and which devices may reach their memory. */
 #include "softgpu/cuda/memory/pool.h"
 
-static bool is_reuse(CUmemPool_attribute attribute)
+/* The field of an attribute that is a switch, or NULL. */
+static int *reuse_field(struct pool *pool, CUmemPool_attribute attribute)
 {
-	return attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
-	       attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+	if (attribute < CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
+	    attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)
+		return NULL;
+	return &pool->reuse[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
 }
 
 /* The field of a 64-bit attribute, or NULL. */
@@ -27,25 +30,32 @@ static uint64_t *attribute_field(struct pool *pool, CUmemPool_attribute attribut
 	}
 }
 
+/* The pool, where it has the attribute and there is something at @value. */
+static CUresult attribute_find(CUmemoryPool handle, CUmemPool_attribute attribute,
+			       const void *value, struct pool **ret)
+{
+	CUresult r = pool_find(handle, ret);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!value || (!reuse_field(*ret, attribute) && !attribute_field(*ret, attribute)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
 CALL(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute attribute, void *ret)
 {
 	struct pool *pool;
-	CUresult r;
+	CUresult r = attribute_find(handle, attribute, ret, &pool);
 
-	r = pool_find(handle, &pool);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (!ret || (!is_reuse(attribute) && !attribute_field(pool, attribute)))
-		return CUDA_ERROR_INVALID_VALUE;
-
 	pthread_mutex_lock(&memory_lock);
-	if (is_reuse(attribute))
-		*(int *)ret =
-			pool->reuse[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
+	if (reuse_field(pool, attribute))
+		*(int *)ret = *reuse_field(pool, attribute);
 	else
 		*(cuuint64_t *)ret = *attribute_field(pool, attribute);
 	pthread_mutex_unlock(&memory_lock);
-
 	return CUDA_SUCCESS;
 }
 
@@ -75,22 +85,16 @@ static CUresult attribute_set(struct pool *pool, CUmemPool_attribute attribute, 
 CALL(cuMemPoolSetAttribute, CUmemoryPool handle, CUmemPool_attribute attribute, void *value)
 {
 	struct pool *pool;
-	CUresult r;
+	CUresult r = attribute_find(handle, attribute, value, &pool);
 
-	r = pool_find(handle, &pool);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (!value || (!is_reuse(attribute) && !attribute_field(pool, attribute)))
-		return CUDA_ERROR_INVALID_VALUE;
-
 	pthread_mutex_lock(&memory_lock);
-	if (is_reuse(attribute))
-		pool->reuse[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] =
-			*(int *)value != 0;
+	if (reuse_field(pool, attribute))
+		*reuse_field(pool, attribute) = *(int *)value != 0;
 	else
 		r = attribute_set(pool, attribute, *(cuuint64_t *)value);
 	pthread_mutex_unlock(&memory_lock);
-
 	return r;
 }
 

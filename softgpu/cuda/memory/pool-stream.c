@@ -31,10 +31,9 @@ static CUresult alloc_on(struct stream *stream, struct pool *pool, size_t bytes,
 static CUresult alloc_begin(CUdeviceptr *ret, size_t bytes, CUstream handle,
 			    enum stream_default dflt, struct stream **ret_stream)
 {
-	struct context *ctx;
 	CUresult r;
 
-	r = context_current(&ctx);
+	r = context_need();
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!ret || bytes == 0)

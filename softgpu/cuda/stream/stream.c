@@ -133,8 +133,7 @@ CUresult stream_find(CUstream handle, enum stream_default dflt, struct stream **
 
 CALL(cuCtxGetStreamPriorityRange, int *leastPriority, int *greatestPriority)
 {
-	struct context *ctx;
-	CUresult r = context_current(&ctx);
+	CUresult r = context_need();
 
 	if (r != CUDA_SUCCESS)
 		return r;
