@@ -14,17 +14,14 @@
 #include "../tenant/ledger.h"
 #include "../tenant/share.h"
 
-#define AUDIT_LAYOUT	       6
-#define AUDIT_PROCESSES	       16384 /* processes that are charged; a power of two */
-#define AUDIT_SLOTS	       16384 /* threads that wait at the same time; a power of two */
-#define AUDIT_TENANT_PROCESSES 4096  /* of these, how many one tenant may take */
-#define AUDIT_TENANT_SLOTS     4096
-#define AUDIT_TENANT_OBJECTS   (1 << 17) /* live allocations that one tenant may have recorded */
-#define AUDIT_OBJECTS	       (1 << 21)
-#define AUDIT_CONTEXT_DEPTH    8 /* contexts on one thread's stack */
-#define AUDIT_NAME	       64
-#define AUDIT_WRITES	       3 /* values written over one result */
-#define AUDIT_NO_DEVICE	       0xff
+#define AUDIT_LAYOUT	    7
+#define AUDIT_PROCESSES	    16384     /* processes that are charged; a power of two */
+#define AUDIT_SLOTS	    16384     /* threads that wait at the same time; a power of two */
+#define AUDIT_OBJECTS	    (1 << 21) /* live allocations; see room.h */
+#define AUDIT_CONTEXT_DEPTH 8	      /* contexts on one thread's stack */
+#define AUDIT_NAME	    64
+#define AUDIT_WRITES	    3 /* values written over one result */
+#define AUDIT_NO_DEVICE	    0xff
 
 /* What happens to a call that nobody can hold or answer. */
 enum audit_failure {
@@ -33,21 +30,27 @@ enum audit_failure {
 	AUDIT_FAILURE_DENY, /* answered by the program itself; on the rung `registers` alone */
 };
 
+/* Tables that tenants share; what one of them may take of each is in room.h. */
+enum audit_table {
+	AUDIT_TABLE_PROCESSES,
+	AUDIT_TABLE_SLOTS,
+	AUDIT_TABLES,
+};
+
 /**
  * struct audit_tenant - one tenant
  * @in_use:		0 free, 1 in use (user space)
  * @on_failure:		enum audit_failure (user space)
  * @wait_max_ns:	how long an allocation beyond memory.max is held (user space)
  * @wait_low_ns:	how long one that memory.low covers or borrows is held (user space)
- * @n_processes:	processes charged to it (both)
- * @n_slots:		its threads that wait (both)
- * @n_objects:		its recorded allocations (both)
- * @events_window:	ten thousandths of a second in which @events_sent counts (BPF)
- * @events_sent:	events sent in that window (BPF)
- * @events_lost:	events that were over the cap or found the ring full (BPF)
+ * @taken:		processes charged to it, its threads that wait and so on, those of nested tenants too (both)
+ * @n_objects:		its recorded allocations (BPF)
+ * @events_sent:	events sent in @events_window (BPF)
  * @paced:		its processes make no context before their launches are probed (user space)
  * @may_shrink:		some of its charge may be gone without a call having told: ask the devices before refusing
  *			(both)
+ * @events_window:	the tenth of a second in which @events_sent counts (BPF)
+ * @events_lost:	events that were over the cap or found the ring full (BPF)
  * @name:		the daemon's name for it, so that it is found again after a restart
  */
 struct audit_tenant {
@@ -55,14 +58,13 @@ struct audit_tenant {
 	__u32 on_failure;
 	__u64 wait_max_ns;
 	__u64 wait_low_ns;
-	__u32 n_processes;
-	__u32 n_slots;
+	__u32 taken[AUDIT_TABLES];
 	__u32 n_objects;
 	__u32 events_sent;
-	__u64 events_window;
-	__u64 events_lost;
 	__u32 paced;
 	__u32 may_shrink;
+	__u64 events_window;
+	__u64 events_lost;
 	char name[AUDIT_NAME];
 };
 
@@ -123,6 +125,8 @@ enum audit_process_state {
  * @seen_on:		a bit for each device that says it has something of it (user space)
  * @placing:		ordinal + 1 whose device is to be found out (programs; user space when it is)
  * @whole:		it waited at its first context for @probed, so that no launch of it went by unseen
+ * @ended:		it has ended, or called exec, while somebody changed its charge: what it had is still charged
+ * @signalled:		of which thread the holder is told that a signal came; see enum audit_signalled (both)
  */
 struct audit_process {
 	__u64 owner;
@@ -145,6 +149,14 @@ struct audit_process {
 	__u32 seen_on;
 	__u32 placing;
 	__u32 whole;
+	__u32 ended;
+	__u32 signalled;
+};
+
+/* Beside the id of a thread. */
+enum audit_signalled {
+	AUDIT_SIGNALLED_NONE,
+	AUDIT_SIGNALLED_ANY = 0xffffffff, /* several threads, or the process */
 };
 
 /** audit_process_tgid() - the process that a record is of, 0 when the record is free */
@@ -203,13 +215,14 @@ struct audit_slot {
 	__u32 answer;	 /* the code to return */
 	__u32 ret_delta; /* from the entry to a `ret` byte */
 	__u32 failed;	 /* errno of the last try to stop it */
-	__u32 owner;	 /* nearest tenant, whose cap it counts against */
+	__u32 process;	 /* number of the process' record */
 	__u64 ticket;	 /* place in the queue: lower is older */
 	__u64 size;
 	__u64 begin_ns;
 	__u64 deadline_ns;
 	__u64 return_address; /* the word at the stack pointer */
 	struct ledger_chain chain;
+	struct ledger_chain counted;   /* whose room it takes */
 	__u32 width;		       /* bytes of each of `values` */
 	__u64 addresses[AUDIT_WRITES]; /* AUDIT_ASK_WRITE: where to write, 0 for nowhere */
 	__u64 values[AUDIT_WRITES];
@@ -240,6 +253,8 @@ enum audit_event_kind {
 	AUDIT_EVENT_KINDS,
 };
 
+#define AUDIT_EVENTS_SIZE (1 << 20)
+
 /** struct audit_event - what a program tells the daemon */
 struct audit_event {
 	__u32 kind;
@@ -260,15 +275,16 @@ struct audit_event {
 enum audit_wake_kind {
 	AUDIT_WAKE_SLOT,   /* `index` needs the holder */
 	AUDIT_WAKE_FREED,  /* memory was freed while somebody waited */
-	AUDIT_WAKE_SIGNAL, /* a signal for a process (tid 0) or a thread with held calls */
+	AUDIT_WAKE_SIGNAL, /* a signal for a process, or for its thread `signalled` */
 };
 
-/** struct audit_wake - what a program tells the holder process */
+/* Room for all wakes that there may be: one a slot, one a process and one more, of 16 bytes with the header. */
+#define AUDIT_WAKES_SIZE (1 << 20)
+
+/** struct audit_wake - what a program tells the holder process; @index: of the slot or the process' record */
 struct audit_wake {
 	__u32 kind;
 	__u32 index;
-	__u32 tgid;
-	__u32 tid;
 };
 
 /**
@@ -285,7 +301,11 @@ struct audit_wake {
  * @failure_wait_ns:	how long a thread waits for a holder
  * @next_serial:	for processes
  * @next_ticket:	for slots
- * @n_slots:		slots in use, so that the signal probe can be cheap
+ * @taken:		of each table, by all tenants
+ * @n_chunks:		of records of allocations; see room.h
+ * @freed:		the holder is told that memory was freed, and has not looked yet (both)
+ * @n_unfollowed:	children of trees that could not be entered
+ * @n_unended:		ends of processes that are left to the engine
  * @wakes_lost:		wakes that found the ring full
  * @settle_wanted:	how often a thread has asked for the books to be settled
  * @settled:		@settle_wanted as it was before the books were settled last (user space)
@@ -299,17 +319,21 @@ struct audit_control {
 	__u32 holder;
 	__u64 heartbeat_ns;
 	__u64 failure_wait_ns;
-	__u32 next_serial;
-	__u32 n_slots;
 	__u64 next_ticket;
 	__u64 wakes_lost;
+	__u32 next_serial;
 	__u32 daemon;
 	__u32 dismissed;
+	__u32 taken[AUDIT_TABLES];
+	__u32 n_chunks;
+	__u32 freed;
+	__u32 n_unfollowed;
+	__u32 n_unended;
 	__u64 settle_wanted;
 	__u64 settled;
 };
 
-#define AUDIT_LIBRARIES	   64
+#define AUDIT_LIBRARIES	   256
 #define AUDIT_LIBRARY_PATH 256
 
 /** struct audit_library - a copy of a library that is probed (user space) */
@@ -319,8 +343,8 @@ struct audit_library {
 	char path[AUDIT_LIBRARY_PATH];
 };
 
-#define AUDIT_WORKS   512 /* processes whose launches are probed; a power of two */
-#define AUDIT_KERNELS 128 /* kinds of launches of one process; a power of two */
+#define AUDIT_WORKS   1024 /* processes whose launches are probed; a power of two */
+#define AUDIT_KERNELS 128  /* kinds of launches of one process; a power of two */
 
 /**
  * struct audit_kernel - launches of one kind
@@ -370,7 +394,9 @@ struct audit_order {
 	__u32 kind;
 	__u32 tgid;
 	__u32 device;
+	__u32 serial; /* of the process' record that is meant */
 	__s32 result; /* 0, or ENGINE_E_* (programs) */
+	__u32 unused;
 	__u64 bytes;
 	__u64 n_changes;
 	__u64 cgroup;
@@ -422,29 +448,10 @@ struct object {
 	__u64 context;
 	__u64 counts;
 	__u32 device;
-	__u32 tenant;  /* whose cap it counts against */
 	__u32 process; /* number of its record, which has the serial of the key while it lives */
+	__u16 nearest; /* whose room it takes, and of the tenants around that the outermost */
+	__u16 outermost;
 	__u32 epoch; /* of a context: how often it was reset; else, of its context or credit then */
 };
-
-/**
- * audit_slot_end() - give up a slot, if it is still in @was
- *
- * Return: whether it was. Of several who try, one succeeds.
- */
-static inline __attribute__((always_inline)) int audit_slot_end(struct audit_state *state, __u32 at,
-								__u32 was)
-{
-	struct audit_slot *slot = &state->slots[at & (AUDIT_SLOTS - 1)];
-	__u32 owner = slot->owner & (LEDGER_TENANTS - 1);
-
-	if (__sync_val_compare_and_swap(&slot->state, was, AUDIT_SLOT_CLAIMED) != was)
-		return 0;
-	slot->tid = 0;
-	__sync_fetch_and_sub(&state->tenants[owner].n_slots, 1);
-	__sync_fetch_and_sub(&state->control.n_slots, 1);
-	*(volatile __u32 *)&slot->state = AUDIT_SLOT_FREE;
-	return 1;
-}
 
 #endif

@@ -80,6 +80,22 @@ static int tree_add_child(struct engine *engine, pid_t pid, void *userdata)
 	return 0;
 }
 
+static int tree_follow(struct engine *engine, pid_t pid, _unused_ void *userdata)
+{
+	uint32_t parent = parent_of(pid), child = pid, tenant;
+
+	if (parent && tree_get(engine, parent, &tenant) == 0)
+		bpf_map_update_elem(engine_map_fd(engine, "trees"), &child, &tenant, BPF_NOEXIST);
+	return 0;
+}
+
+void trees_follow(struct engine *engine)
+{
+	for (int i = 0; i < TREE_PASSES; i++)
+		each_pid(engine, tree_follow, NULL);
+	bindings_changed(engine);
+}
+
 static int bind_tree(struct engine *engine, uint32_t tenant, uint32_t pid)
 {
 	if (bpf_map_update_elem(engine_map_fd(engine, "trees"), &pid, &tenant, BPF_ANY))
@@ -158,17 +174,9 @@ static void unbind_all(struct engine *engine, const char *map, uint32_t tenant, 
 	}
 }
 
-static bool chain_contains(const struct ledger_chain *chain, uint32_t tenant)
-{
-	for (uint32_t i = 0; i < chain->n && i < LEDGER_DEPTH; i++)
-		if (chain->tenants[i] == tenant)
-			return true;
-	return false;
-}
-
 static void chain_add(struct ledger_chain *chain, uint32_t tenant)
 {
-	if (tenant && chain->n < LEDGER_DEPTH && !chain_contains(chain, tenant))
+	if (tenant && chain->n < LEDGER_DEPTH && !ledger_chain_has(chain, tenant))
 		chain->tenants[chain->n++] = tenant;
 }
 
@@ -270,7 +278,7 @@ static int move_from_tenant(const struct audit_process *process, void *userdata)
 	struct engine *engine = ((void **)userdata)[0];
 	uint32_t tenant = *(uint32_t *)((void **)userdata)[1];
 
-	if (chain_contains(&process->chain, tenant))
+	if (ledger_chain_has(&process->chain, tenant))
 		engine_adopt(engine, audit_process_tgid(process));
 	return 0;
 }

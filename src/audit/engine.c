@@ -24,6 +24,7 @@
 
 #define FAILURE_WAIT_NS 10000000000ULL
 #define GENERATION_NONE 0
+#define TREES_MAX	(1 << 22) /* the kernel's own limit of process ids */
 
 /*
  * Since Linux 6.13 a frame of 64 bytes or more means a private stack per CPU, which a sleepable program
@@ -145,6 +146,31 @@ static int programs_pin_maps(struct engine *engine)
 	return 0;
 }
 
+static uint32_t read_number(const char *path, uint32_t otherwise)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	uint32_t n;
+
+	return f && fscanf(f, "%u", &n) == 1 ? n : otherwise;
+}
+
+/* One entry for each process that this machine can have; of a table that is there already its size. */
+static int trees_size(struct engine *engine)
+{
+	struct bpf_map *trees = engine->programs->maps.trees;
+	_cleanup_close_ int fd = bpf_obj_get(bpf_map__pin_path(trees));
+	uint32_t pids = read_number("/proc/sys/kernel/pid_max", TREES_MAX);
+	uint32_t tasks = read_number("/proc/sys/kernel/threads-max", TREES_MAX);
+	struct bpf_map_info info = {};
+	uint32_t size = sizeof(info), n = pids < tasks ? pids : tasks;
+
+	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size))
+		return -errno;
+	if (fd >= 0)
+		n = info.max_entries;
+	return bpf_map__set_max_entries(trees, n < TREES_MAX ? n : TREES_MAX);
+}
+
 /* The verifier's log ends with "stack depth A+B+...", a number per function. */
 int frames_check(const char *log)
 {
@@ -229,9 +255,12 @@ static int programs_open(struct engine *engine, const struct engine_options *opt
 		bpf_program__set_expected_attach_type(engine->programs->progs.on_launch,
 						      ATTACH_UPROBE_MULTI);
 	engine->programs->rodata->linger_rounds = options->linger_rounds;
+	engine->programs->rodata->no_thread_records = options->no_thread_records;
 	r = programs_choose_rung(engine, options->rung);
 	if (r == 0)
 		r = programs_pin_maps(engine);
+	if (r == 0)
+		r = trees_size(engine);
 	if (r == 0)
 		r = programs_load(engine);
 	if (r < 0)
@@ -305,6 +334,8 @@ static void engine_free(struct engine *engine)
 	builds_done(engine);
 	ring_buffer__free(engine->events);
 	audit_bpf__destroy(engine->programs);
+	if (engine->again_fd >= 0)
+		close(engine->again_fd);
 	if (engine->epoll_fd >= 0)
 		close(engine->epoll_fd);
 	if (engine->lock_fd >= 0)
@@ -348,7 +379,7 @@ int engine_open(const struct engine_options *options, struct engine **ret)
 
 	if (!engine)
 		return -ENOMEM;
-	engine->lock_fd = engine->holder_pidfd = -1;
+	engine->lock_fd = engine->holder_pidfd = engine->again_fd = -1;
 	engine->launches = launches_new();
 	if (!engine->launches)
 		return -ENOMEM;

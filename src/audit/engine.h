@@ -47,6 +47,7 @@ const char *engine_rung_name(enum engine_rung rung);
  * @offsets_dir:	folder of *.conf with offsets for builds whose symbols do not tell, NULL for none
  * @driver_version:	what runs here; NULL where it is not known
  * @cuda_version:	likewise
+ * @no_thread_records:	for a test: the programs act as if the kernel had no memory for records of threads
  * @linger_rounds:	for a test: how long the programs linger at a probe before their generation begins, else 0
  */
 struct engine_options {
@@ -57,6 +58,7 @@ struct engine_options {
 	const char *driver_version;
 	const char *cuda_version;
 	uint32_t linger_rounds;
+	bool no_thread_records;
 };
 
 /**

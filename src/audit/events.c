@@ -5,12 +5,15 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "priv.h"
 
 #define REAP_AFTER_EXIT_NS 500000000ULL
 #define REAP_NS		   10000000000ULL
+#define AGAIN_NS	   5000000
 
 static int on_event(void *userdata, void *data, size_t size)
 {
@@ -46,9 +49,43 @@ static int reap_now_and_then(struct engine *engine)
 	return engine_reap(engine);
 }
 
+/* What the programs could not do; if it cannot be done yet, it is tried again in a moment. */
+static void left_see_to(struct engine *engine)
+{
+	const struct audit_control *control = &engine->state->control;
+	const struct itimerspec moment = { .it_value.tv_nsec = AGAIN_NS };
+	uint32_t n_unended = __atomic_load_n(&control->n_unended, __ATOMIC_ACQUIRE);
+	uint32_t n_unfollowed = __atomic_load_n(&control->n_unfollowed, __ATOMIC_ACQUIRE);
+
+	if (n_unfollowed != engine->n_unfollowed)
+		trees_follow(engine);
+	engine->n_unfollowed = n_unfollowed;
+	if (n_unended == engine->n_unended)
+		return;
+	if (ended_see_to(engine))
+		engine->n_unended = n_unended;
+	else
+		timerfd_settime(engine->again_fd, 0, &moment, NULL);
+}
+
+static int again_open(struct engine *engine)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	engine->again_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (engine->again_fd < 0)
+		return -errno;
+	event.data.fd = engine->again_fd;
+	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->again_fd, &event) ? -errno : 0;
+}
+
 int events_open(struct engine *engine)
 {
 	struct epoll_event event = { .events = EPOLLIN };
+	int r = again_open(engine);
+
+	if (r < 0)
+		return r;
 
 	engine->events = ring_buffer__new(engine_map_fd(engine, "events"), on_event, engine, NULL);
 	if (!engine->events)
@@ -78,6 +115,14 @@ void engine_on_event(struct engine *engine, engine_event_fn fn, void *userdata)
 	engine->userdata = userdata;
 }
 
+static void timer_drain(int fd)
+{
+	uint64_t n;
+
+	while (read(fd, &n, sizeof(n)) > 0)
+		continue;
+}
+
 int engine_dispatch(struct engine *engine)
 {
 	struct epoll_event ready[16];
@@ -90,8 +135,11 @@ int engine_dispatch(struct engine *engine)
 			r = holder_start(engine);
 		} else if (ready[i].data.fd == ring_buffer__epoll_fd(engine->events)) {
 			r = ring_buffer__consume(engine->events);
+		} else if (ready[i].data.fd == engine->again_fd) {
+			timer_drain(engine->again_fd);
 		}
 	}
+	left_see_to(engine);
 	/* Whoever woke us: a look at the rings costs two loads a CPU, and a late wake-up costs calls. */
 	if (r >= 0)
 		r = watch_dispatch(engine);

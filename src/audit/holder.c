@@ -38,7 +38,7 @@
 
 #define SWEEP_MS		  100 /* look over all slots this often while any is in use */
 #define QUEUE_MS		  5   /* and over the held ones this often */
-#define SLOT_PROBES		  64 /* as the programs: a thread's slot stands among so many from its id on */
+#define BUCKETS			  AUDIT_SLOTS
 #define DECIDED_MS		  20 /* a thread that was let go has met its probe again by then */
 #define END_MS			  1000
 #define DISMISSED_MS_MIN	  50
@@ -55,9 +55,19 @@ struct holder {
 	char pin[PATH_MAX + 16];    /* gone when the engine was removed */
 	uint32_t held[AUDIT_SLOTS]; /* slots that wait or were just let go, oldest ticket first */
 	size_t n_held;
+	uint32_t stopping[AUDIT_SLOTS]; /* slots whose threads are on their way to a stop */
+	size_t n_stopping;
+	uint32_t bucket
+		[BUCKETS]; /* slots by their threads' ids: number + 1 of the first, then @next */
+	uint32_t next[AUDIT_SLOTS];
+	uint32_t filed_under[AUDIT_SLOTS];   /* thread id, 0 while in no bucket */
+	uint32_t signalled[AUDIT_PROCESSES]; /* processes that signals came for */
+	size_t n_signalled;
 	uint64_t let_go_ns[AUDIT_SLOTS]; /* when a slot was released */
 	uint8_t let_go[AUDIT_SLOTS];	 /* a signal came before the thread had stopped */
-	uint32_t queued[AUDIT_SLOTS];	 /* ledgers whose n_queued is not 0 */
+	uint8_t is_ahead[LEDGER_TENANTS *
+			 LEDGER_DEVICES]; /* ledgers that an older call waits for */
+	uint32_t queued[AUDIT_SLOTS];	  /* ledgers whose n_queued is not 0 */
 	size_t n_queued;
 	uint64_t wakes_lost;
 	uint64_t dismissed_ns; /* since when everybody is to be let go, 0 while not */
@@ -80,6 +90,44 @@ static bool slot_change(struct audit_slot *slot, uint32_t from, uint32_t to)
 {
 	return __atomic_compare_exchange_n(&slot->state, &from, to, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_ACQUIRE);
+}
+
+/* --- slots by thread ------------------------------------------------------------------------------- */
+
+static void slot_unfile(struct holder *h, uint32_t at)
+{
+	uint32_t *link = &h->bucket[h->filed_under[at] % BUCKETS];
+
+	if (!h->filed_under[at])
+		return;
+	while (*link != at + 1)
+		link = &h->next[*link - 1];
+	*link = h->next[at];
+	h->filed_under[at] = 0;
+}
+
+/* A slot that ends stays where it is, until it is somebody else's. */
+static void slot_file(struct holder *h, uint32_t at)
+{
+	uint32_t tid = h->state->slots[at].tid;
+
+	if (h->filed_under[at] == tid)
+		return;
+	slot_unfile(h, at);
+	h->filed_under[at] = tid;
+	h->next[at] = h->bucket[tid % BUCKETS];
+	h->bucket[tid % BUCKETS] = at + 1;
+}
+
+static int slot_of_thread(const struct holder *h, pid_t tid)
+{
+	for (uint32_t at = h->bucket[tid % BUCKETS]; at; at = h->next[at - 1]) {
+		const struct audit_slot *slot = &h->state->slots[at - 1];
+
+		if (slot->tid == (uint32_t)tid && slot_state(slot) != AUDIT_SLOT_FREE)
+			return at - 1;
+	}
+	return -1;
 }
 
 /* --- the queue ------------------------------------------------------------------------------------- */
@@ -183,27 +231,22 @@ static bool slot_is_decided(const struct holder *h, const struct audit_slot *slo
 }
 
 /* Whether an older call waits for memory that this one wants too, or has just been let go for it. */
-static bool slot_is_behind(const struct holder *h, const struct audit_slot *slot,
-			   const uint32_t *ahead, size_t n_ahead)
+static bool slot_is_behind(const struct holder *h, const struct audit_slot *slot)
 {
-	uint32_t whole_device = ledger_index(0, slot->device);
-
-	for (size_t j = 0; j < n_ahead; j++) {
-		if (ahead[j] == whole_device && slot_has_request(h, slot))
+	if (h->is_ahead[ledger_index(0, slot->device)] && slot_has_request(h, slot))
+		return true;
+	for (uint32_t i = 0; i < slot->chain.n && i < LEDGER_DEPTH; i++)
+		if (h->is_ahead[ledger_index(slot->chain.tenants[i], slot->device)])
 			return true;
-		for (uint32_t i = 0; i < slot->chain.n && i < LEDGER_DEPTH; i++)
-			if (ahead[j] == ledger_index(slot->chain.tenants[i], slot->device))
-				return true;
-	}
 	return false;
 }
 
 /* Whether the launches of a process are probed by now. */
-static bool process_is_probed(const struct holder *h, uint32_t tgid)
+static bool process_is_probed(const struct holder *h, const struct audit_slot *slot)
 {
-	const struct audit_process *p = process_find(h->state, tgid);
+	const struct audit_process *p = &h->state->processes[slot->process & (AUDIT_PROCESSES - 1)];
 
-	return !p || p->probed == h->state->control.generation;
+	return audit_process_tgid(p) != slot->tgid || p->probed == h->state->control.generation;
 }
 
 /* What waits for something else than memory: device time, or probes. */
@@ -212,7 +255,7 @@ static bool slot_may_go_on(const struct holder *h, const struct audit_slot *slot
 	if (slot->reason == AUDIT_REASON_COMPUTE)
 		return share_is_due(&h->state->shares[ledger_index(slot->tenant, slot->device)],
 				    now);
-	return now >= slot->deadline_ns || process_is_probed(h, slot->tgid);
+	return now >= slot->deadline_ns || process_is_probed(h, slot);
 }
 
 /*
@@ -221,10 +264,9 @@ static bool slot_may_go_on(const struct holder *h, const struct audit_slot *slot
  */
 static void queue_run(struct holder *h)
 {
-	uint32_t ahead[AUDIT_SLOTS];
-	size_t n_ahead = 0;
 	uint64_t now = now_ns();
 
+	memset(h->is_ahead, 0, sizeof(h->is_ahead));
 	for (size_t i = 0; i < h->n_held; i++) {
 		struct audit_slot *slot = &h->state->slots[h->held[i]];
 
@@ -237,12 +279,12 @@ static void queue_run(struct holder *h)
 			slot_release(h, h->held[i], 0);
 			continue;
 		}
-		if (slot_is_behind(h, slot, ahead, n_ahead))
+		if (slot_is_behind(h, slot))
 			continue;
 		if (slot_is_decided(h, slot))
 			slot_release(h, h->held[i], 0);
 		if (slot->reason != AUDIT_REASON_NONE)
-			ahead[n_ahead++] = ledger_index(slot->tenant, slot->device);
+			h->is_ahead[ledger_index(slot->tenant, slot->device)] = 1;
 	}
 	queue_tidy(h);
 }
@@ -270,6 +312,23 @@ static bool is_replaced(const struct holder *h)
 	return __atomic_load_n(&h->state->control.holder, __ATOMIC_SEQ_CST) != (uint32_t)getpid();
 }
 
+static void stopping_tidy(struct holder *h)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < h->n_stopping; i++)
+		if (slot_state(&h->state->slots[h->stopping[i]]) == AUDIT_SLOT_STOPPING)
+			h->stopping[kept++] = h->stopping[i];
+	h->n_stopping = kept;
+}
+
+static void stopping_add(struct holder *h, uint32_t at)
+{
+	if (h->n_stopping == AUDIT_SLOTS)
+		stopping_tidy(h);
+	h->stopping[h->n_stopping++] = at;
+}
+
 /*
  * Take over a thread that waits in the program. One that somebody traces already cannot be had; its slot
  * stays as it is, the next sweep tries again, and in the end the program gives up.
@@ -285,24 +344,14 @@ static void slot_take(struct holder *h, uint32_t at)
 		return;
 	}
 	h->let_go[at] = 0;
+	slot_file(h, at);
 	if (ptrace(PTRACE_SEIZE, slot->tid, 0, PTRACE_O_EXITKILL)) {
 		slot->failed = errno;
 		return;
 	}
 	ptrace(PTRACE_INTERRUPT, slot->tid, 0, 0);
-	slot_change(slot, AUDIT_SLOT_WAITING, AUDIT_SLOT_STOPPING);
-}
-
-static int slot_of_thread(const struct holder *h, pid_t tid)
-{
-	for (uint32_t i = 0; i < SLOT_PROBES; i++) {
-		uint32_t at = (tid + i) & (AUDIT_SLOTS - 1);
-
-		if (h->state->slots[at].tid == (uint32_t)tid &&
-		    slot_state(&h->state->slots[at]) != AUDIT_SLOT_FREE)
-			return at;
-	}
-	return -1;
+	if (slot_change(slot, AUDIT_SLOT_WAITING, AUDIT_SLOT_STOPPING))
+		stopping_add(h, at);
 }
 
 static void registers_at_entry(const struct audit_regs *from, struct user_regs_struct *to)
@@ -349,6 +398,24 @@ static bool thread_set(pid_t tid, const struct audit_slot *slot)
 	return ptrace(PTRACE_SETREGS, tid, 0, &registers) == 0;
 }
 
+/* Whether a signal waits that the thread takes as soon as it runs. */
+static bool thread_has_signal(pid_t tid)
+{
+	uint64_t own = 0, shared = 0, blocked = 0;
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], line[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		sscanf(line, "SigPnd: %lx", &own);
+		sscanf(line, "ShdPnd: %lx", &shared);
+		if (sscanf(line, "SigBlk: %lx", &blocked) == 1)
+			break;
+	}
+	return (own | shared) & ~blocked;
+}
+
 /* The thread has stopped on its way from the program to user space. */
 static void thread_arrived(struct holder *h, uint32_t at, pid_t tid, int signal)
 {
@@ -367,8 +434,12 @@ static void thread_arrived(struct holder *h, uint32_t at, pid_t tid, int signal)
 	}
 	/* From here on the holder's death lets the thread meet the probe again. */
 	ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
-	if (slot_change(slot, AUDIT_SLOT_STOPPING, AUDIT_SLOT_HELD))
-		queue_add(h, at);
+	if (!slot_change(slot, AUDIT_SLOT_STOPPING, AUDIT_SLOT_HELD))
+		return;
+	queue_add(h, at);
+	/* One that came before the thread had a slot, so that nobody told of it. */
+	if (thread_has_signal(tid))
+		slot_release(h, at, 0);
 }
 
 static void thread_stopped(struct holder *h, pid_t tid, int status)
@@ -399,21 +470,37 @@ static void threads_wait(struct holder *h)
 
 /* --- what wakes it --------------------------------------------------------------------------------- */
 
-/* A held thread does not see its signals. @tid: 0 for any thread of the process */
+static bool slot_is_signalled(const struct audit_slot *slot, uint32_t tgid, uint32_t tid)
+{
+	return slot->tgid == tgid && (tid == AUDIT_SIGNALLED_ANY || slot->tid == tid);
+}
+
+/* A held thread does not see its signals. */
 static void signal_came(struct holder *h, uint32_t tgid, uint32_t tid)
 {
-	for (size_t i = 0; i < h->n_held; i++) {
-		struct audit_slot *slot = &h->state->slots[h->held[i]];
-
-		if (slot->tgid == tgid && (!tid || slot->tid == tid))
+	for (size_t i = 0; i < h->n_held; i++)
+		if (slot_is_signalled(&h->state->slots[h->held[i]], tgid, tid))
 			slot_release(h, h->held[i], 0);
-	}
-	for (uint32_t i = 0; tid && i < SLOT_PROBES; i++) {
-		uint32_t at = (tid + i) & (AUDIT_SLOTS - 1);
+	for (size_t i = 0; i < h->n_stopping; i++)
+		if (slot_is_signalled(&h->state->slots[h->stopping[i]], tgid, tid))
+			h->let_go[h->stopping[i]] = 1;
+}
 
-		if (h->state->slots[at].tid == tid)
-			h->let_go[at] = 1;
+/* What comes while these are dealt with is told anew. */
+static void signals_take(struct holder *h)
+{
+	if (!h->n_signalled)
+		return;
+	stopping_tidy(h);
+	for (size_t i = 0; i < h->n_signalled; i++) {
+		struct audit_process *p = &h->state->processes[h->signalled[i]];
+		uint32_t tid =
+			__atomic_exchange_n(&p->signalled, AUDIT_SIGNALLED_NONE, __ATOMIC_SEQ_CST);
+
+		if (tid)
+			signal_came(h, audit_process_tgid(p), tid);
 	}
+	h->n_signalled = 0;
 	queue_tidy(h);
 }
 
@@ -427,10 +514,12 @@ static int on_wake(void *userdata, void *data, _unused_ size_t size)
 		slot_take(h, wake->index & (AUDIT_SLOTS - 1));
 		break;
 	case AUDIT_WAKE_FREED:
-		queue_run(h);
+		__atomic_store_n(&h->state->control.freed, 0, __ATOMIC_SEQ_CST);
 		break;
 	default:
-		signal_came(h, wake->tgid, wake->tid);
+		if (h->n_signalled == AUDIT_PROCESSES)
+			signals_take(h);
+		h->signalled[h->n_signalled++] = wake->index & (AUDIT_PROCESSES - 1);
 	}
 	return 0;
 }
@@ -440,7 +529,7 @@ static void sweep(struct holder *h)
 {
 	uint64_t lost = h->state->control.wakes_lost;
 
-	if (!h->state->control.n_slots)
+	if (!h->state->control.taken[AUDIT_TABLE_SLOTS])
 		return;
 	for (uint32_t i = 0; i < AUDIT_SLOTS; i++)
 		if (slot_state(&h->state->slots[i]) == AUDIT_SLOT_WAITING)
@@ -532,6 +621,7 @@ static void holder_loop(struct holder *h)
 		poll(fds, ARRAY_SIZE(fds), h->n_held ? QUEUE_MS : SWEEP_MS);
 		signals_drain(h);
 		ring_buffer__consume(h->wakes);
+		signals_take(h);
 		threads_wait(h);
 		queue_run(h);
 	}
@@ -595,6 +685,9 @@ static int holder_set_up(struct holder *h)
 	holder_end(__atomic_exchange_n(&h->state->control.holder, getpid(), __ATOMIC_SEQ_CST));
 	for (size_t i = 0; i < ARRAY_SIZE(h->state->books); i++)
 		h->state->books[i].n_queued = 0;
+	for (size_t i = 0; i < AUDIT_PROCESSES; i++)
+		h->state->processes[i].signalled = AUDIT_SIGNALLED_NONE;
+	h->state->control.freed = 0;
 	h->wakes_lost = h->state->control.wakes_lost;
 	h->wakes = ring_buffer__new(WAKES_FD, on_wake, h, NULL);
 	if (h->signal_fd < 0 || !h->wakes)

@@ -149,13 +149,37 @@ static void probed_free(struct engine *engine, struct probed *p, bool unpin)
 	free(p);
 }
 
+static uint32_t works_of(const struct engine *engine, uint32_t tenant)
+{
+	uint32_t n = 0;
+
+	for (const struct probed *p = engine->launches->first; p; p = p->next) {
+		const struct audit_process *process = probed_process(engine, p);
+
+		n += process && ledger_chain_has(&process->chain, tenant);
+	}
+	return n;
+}
+
+/* Whether a process of these tenants may have a record of launches, by the rule of room.h. */
+static bool work_is_left(const struct engine *engine, const struct ledger_chain *chain)
+{
+	uint32_t left = AUDIT_WORKS;
+
+	for (const struct probed *p = engine->launches->first; p && left; p = p->next)
+		left--;
+	for (uint32_t i = chain->n; i-- > 0;)
+		left = room_inside(left, AUDIT_TENANT_WORKS, works_of(engine, chain->tenants[i]));
+	return left;
+}
+
 /*
  * A record of launches: what an engine before has left of this process, or a free one.
  * @ret_found:	it was left, so all that was launched since is in it
  */
-static int work_claim(struct audit_state *state, const struct audit_process *process,
-		      bool *ret_found)
+static int work_claim(struct engine *engine, const struct audit_process *process, bool *ret_found)
 {
+	struct audit_state *state = engine->state;
 	uint32_t tgid = audit_process_tgid(process);
 	int at = -1;
 
@@ -167,7 +191,7 @@ static int work_claim(struct audit_state *state, const struct audit_process *pro
 		if (!state->works[i].tgid)
 			at = i;
 	}
-	if (at < 0)
+	if (at < 0 || !work_is_left(engine, &process->chain))
 		return -ENOSPC;
 	memset(&state->works[at], 0, sizeof(state->works[at]));
 	for (size_t i = 0; i < LEDGER_DEVICES; i++)
@@ -189,7 +213,7 @@ static int probed_new(struct engine *engine, const struct audit_process *process
 		      struct probed **ret)
 {
 	bool found;
-	int work = work_claim(engine->state, process, &found);
+	int work = work_claim(engine, process, &found);
 	struct probed *p;
 
 	if (work < 0)
@@ -199,6 +223,7 @@ static int probed_new(struct engine *engine, const struct audit_process *process
 		return -ENOMEM;
 	p->pid = audit_process_tgid(process);
 	p->serial = process->serial;
+	p->process = process - engine->state->processes;
 	p->work = work;
 	p->since_ns = launch_now_ns();
 	for (size_t i = 0; i < LEDGER_DEVICES; i++) {
@@ -271,14 +296,16 @@ void probes_scan(struct engine *engine)
 
 struct audit_process *probed_process(const struct engine *engine, const struct probed *p)
 {
-	struct audit_process *process = process_find(engine->state, p->pid);
+	struct audit_process *process = &engine->state->processes[p->process];
 
-	return process && process->serial == p->serial ? process : NULL;
+	return audit_process_tgid(process) == (uint32_t)p->pid && process->serial == p->serial
+		       ? process
+		       : NULL;
 }
 
 void launches_meet(struct engine *engine, pid_t pid)
 {
-	struct audit_process *process = process_find(engine->state, pid);
+	struct audit_process *process = process_find(engine, pid);
 
 	if (process && needs_probes(engine, &process->chain))
 		process_probe(engine, process);
@@ -329,7 +356,22 @@ void launches_detach(struct engine *engine)
 	}
 }
 
+/* What was left of processes that ended while there was no engine. */
+static void works_tidy(struct audit_state *state)
+{
+	for (size_t i = 0; i < AUDIT_WORKS; i++) {
+		bool lives = false;
+
+		for (size_t at = 0; state->works[i].tgid && at < AUDIT_PROCESSES && !lives; at++)
+			lives = audit_process_tgid(&state->processes[at]) == state->works[i].tgid &&
+				state->processes[at].serial == state->works[i].serial;
+		if (!lives)
+			memset(&state->works[i], 0, sizeof(state->works[i]));
+	}
+}
+
 void launches_take_over(struct engine *engine)
 {
+	works_tidy(engine->state);
 	probes_scan(engine);
 }

@@ -25,6 +25,7 @@ struct launch_link {
 
 /**
  * struct probed - a process whose launches are probed
+ * @process:	number of its record
  * @work:	number of its record of launches
  * @needed_ns:	when a limit last wanted it
  * @since_ns:	since when it has been probed
@@ -37,6 +38,7 @@ struct launch_link {
 struct probed {
 	pid_t pid;
 	uint32_t serial;
+	uint32_t process;
 	uint32_t work;
 	uint64_t needed_ns;
 	struct launch_link links[LAUNCH_LINKS_MAX];

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "engine.h"
 #include "offsets.h"
+#include "room.h"
 #include "rows.h"
 
 struct audit_bpf;
@@ -88,6 +89,9 @@ struct engine {
 	struct offsets_dir offsets;
 	bool exits; /* processes have ended since the records of what they had were dropped */
 	uint64_t reaped_ns;
+	uint32_t n_unended; /* of audit_control, when it was last seen to */
+	uint32_t n_unfollowed;
+	int again_fd; /* a timer: something is to be tried again */
 	struct engine_unprobed unprobed[ENGINE_UNPROBED];
 	size_t n_unprobed;
 	engine_event_fn on_event;
@@ -106,6 +110,11 @@ int builds_complete(struct engine *engine, const char *path, int fd, const struc
 		    struct library_image *image);
 /** builds_is_unprobed() - is this a copy of libcuda whose calls were not found? */
 bool builds_is_unprobed(struct engine *engine, dev_t dev, ino_t ino);
+
+/** ended_see_to() - end what no program could end. Return: whether all of it is done */
+bool ended_see_to(struct engine *engine);
+/** trees_follow() - enter children of trees that the programs could not enter */
+void trees_follow(struct engine *engine);
 
 /** frames_check() - whether the verifier's log tells of small frames only. Return: 0 or -ENOTSUP */
 int frames_check(const char *log);
@@ -159,20 +168,8 @@ void watch_again(struct engine *engine);
 /** watch_dispatch() - look at what has been mapped */
 int watch_dispatch(struct engine *engine);
 
-#define PROCESS_PROBES                                                                             \
-	16 /* as the programs: a record stands among so many from the pid's place on */
-
 /** process_find() - the record of a process, NULL if it has none */
-static inline struct audit_process *process_find(struct audit_state *state, pid_t pid)
-{
-	for (uint32_t i = 0; i < PROCESS_PROBES; i++) {
-		struct audit_process *p = &state->processes[(pid + i) & (AUDIT_PROCESSES - 1)];
-
-		if (audit_process_tgid(p) == (uint32_t)pid)
-			return p;
-	}
-	return NULL;
-}
+struct audit_process *process_find(const struct engine *engine, pid_t pid);
 
 /** book() - the ledger of a tenant on a device */
 static inline struct ledger *book(const struct engine *engine, uint32_t tenant, unsigned device)

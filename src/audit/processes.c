@@ -26,6 +26,36 @@ int engine_each_process(const struct engine *engine, engine_process_fn fn, void 
 	return 0;
 }
 
+struct audit_process *process_find(const struct engine *engine, pid_t pid)
+{
+	uint32_t tgid = pid, at;
+	struct audit_process *p;
+
+	if (bpf_map_lookup_elem(engine_map_fd(engine, "numbers"), &tgid, &at))
+		return NULL;
+	p = &engine->state->processes[at & (AUDIT_PROCESSES - 1)];
+	return audit_process_tgid(p) == tgid ? p : NULL;
+}
+
+/* A process whose last thread has ended lives on in /proc, as a zombie, until its parent asks for it. */
+static bool process_is_dead(pid_t pid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[32], line[128], state = '\0';
+	unsigned n_threads = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return errno == ENOENT || errno == ESRCH;
+	while (fgets(line, sizeof(line), f)) {
+		sscanf(line, "State: %c", &state);
+		if (sscanf(line, "Threads: %u", &n_threads) == 1)
+			break;
+	}
+	return state == 'X' || (state == 'Z' && n_threads <= 1) || n_threads == 0;
+}
+
 /* Return: 0 or ENGINE_E_*, or a fault. */
 static int order(struct engine *engine, const struct audit_order *order)
 {
@@ -47,6 +77,9 @@ int engine_adopt(struct engine *engine, pid_t pid)
 		return r;
 	adopt.cgroup = cgroup;
 	r = order(engine, &adopt);
+	/* It may have ended just before, and then nobody else ends what was made for it. */
+	if (r == 0 && process_is_dead(pid))
+		ended_see_to(engine);
 	/* Somebody is moving it already. */
 	return r == ENGINE_E_CHANGED ? 0 : r;
 }
@@ -112,7 +145,7 @@ int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes
 
 int engine_hint(struct engine *engine, pid_t pid, const uint8_t *device_of)
 {
-	struct audit_process *p = process_find(engine->state, pid);
+	struct audit_process *p = process_find(engine, pid);
 
 	if (!p)
 		return ENGINE_E_GONE;
@@ -123,7 +156,7 @@ int engine_hint(struct engine *engine, pid_t pid, const uint8_t *device_of)
 
 int engine_place(struct engine *engine, pid_t pid, unsigned device)
 {
-	struct audit_process *p = process_find(engine->state, pid);
+	struct audit_process *p = process_find(engine, pid);
 	uint32_t placing = p ? __atomic_load_n(&p->placing, __ATOMIC_ACQUIRE) : 0;
 
 	if (!placing || placing > LEDGER_DEVICES || device >= LEDGER_DEVICES)
@@ -135,23 +168,26 @@ int engine_place(struct engine *engine, pid_t pid, unsigned device)
 
 /* --- the dead ---------------------------------------------------------------------------------------- */
 
-static bool process_is_dead(pid_t pid)
+bool ended_see_to(struct engine *engine)
 {
-	char path[32];
+	bool all = true;
 
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return access(path, F_OK) != 0;
+	for (size_t i = 0; i < AUDIT_PROCESSES; i++) {
+		const struct audit_process *p = &engine->state->processes[i];
+		struct audit_order end = { .kind = AUDIT_ORDER_END,
+					   .serial = p->serial,
+					   .tgid = audit_process_tgid(p) };
+
+		if (end.tgid && (p->ended || process_is_dead(end.tgid)) &&
+		    order(engine, &end) == ENGINE_E_CHANGED)
+			all = false;
+	}
+	return all;
 }
 
 int engine_reap(struct engine *engine)
 {
-	for (size_t i = 0; i < AUDIT_PROCESSES; i++) {
-		uint32_t tgid = audit_process_tgid(&engine->state->processes[i]);
-
-		if (tgid && process_is_dead(tgid))
-			order(engine,
-			      &(struct audit_order){ .kind = AUDIT_ORDER_END, .tgid = tgid });
-	}
+	ended_see_to(engine);
 	for (uint32_t i = 0; i < AUDIT_SLOTS; i++) {
 		const struct audit_slot *slot = &engine->state->slots[i];
 		uint32_t state = slot->state;

@@ -51,6 +51,15 @@ void tenant_clear(struct engine *engine, uint32_t tenant)
 	}
 }
 
+/* Whether something that it took of a table is still there. */
+static bool is_counted(const struct audit_tenant *t)
+{
+	for (size_t i = 0; i < AUDIT_TABLES; i++)
+		if (t->taken[i])
+			return true;
+	return t->n_objects;
+}
+
 int engine_tenant_new(struct engine *engine, const char *name, uint32_t *ret_tenant)
 {
 	uint32_t known;
@@ -62,8 +71,8 @@ int engine_tenant_new(struct engine *engine, const char *name, uint32_t *ret_ten
 	for (uint32_t i = 1; i < LEDGER_TENANTS; i++) {
 		struct audit_tenant *t = &engine->state->tenants[i];
 
-		/* A tenant that was removed is free again when the last of its processes is charged elsewhere. */
-		if (t->in_use || t->n_processes || t->n_slots)
+		/* A tenant that was removed is free again when the last of its processes is charged elsewhere, and so on. */
+		if (t->in_use || is_counted(t))
 			continue;
 		memset(t, 0, sizeof(*t));
 		tenant_clear(engine, i);

@@ -165,6 +165,15 @@ struct ledger_chain {
 	__u16 tenants[LEDGER_DEPTH];
 };
 
+/** ledger_chain_has() - whether a tenant is in a chain */
+LEDGER_WALK int ledger_chain_has(const struct ledger_chain *chain, __u32 tenant)
+{
+	for (__u32 i = 0; i < LEDGER_DEPTH; i++)
+		if (i < chain->n && chain->tenants[i] == tenant)
+			return 1;
+	return 0;
+}
+
 /** ledger_chain_undo() - take @bytes off the first @n tenants of a chain */
 LEDGER_WALK int ledger_chain_undo(struct ledger *books, const struct ledger_chain *chain, __u32 n,
 				  __u32 device, __u64 bytes)

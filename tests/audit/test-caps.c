@@ -105,16 +105,18 @@ int main(_unused_ int argc, char **argv)
 		bench_pump(&b, 1);
 	CHECK(*flooding == FLOOD_REFUSALS - 1);
 	CHECK(engine_tenant(b.engine, loud, &loud_state) == 0);
-	CHECK(loud_state.n_slots == FLOOD_THREADS && loud_state.n_objects == FLOOD_RECORDS + 1,
-	      "%u slots, %u records", loud_state.n_slots, loud_state.n_objects);
+	CHECK(loud_state.taken[AUDIT_TABLE_SLOTS] == FLOOD_THREADS &&
+		      loud_state.n_objects == FLOOD_RECORDS + 1,
+	      "%u slots, %u records", loud_state.taken[AUDIT_TABLE_SLOTS], loud_state.n_objects);
 	kill(flooder, SIGKILL);
 	waitpid(flooder, NULL, 0);
 	bench_pump(&b, 50);
 	CHECK(engine_reap(b.engine) == 0);
 	CHECK(engine_tenant(b.engine, loud, &loud_state) == 0);
-	CHECK(loud_state.n_slots == 0 && loud_state.n_objects == 0 && loud_state.n_processes == 0,
-	      "%u slots, %u records, %u processes", loud_state.n_slots, loud_state.n_objects,
-	      loud_state.n_processes);
+	CHECK(loud_state.taken[AUDIT_TABLE_SLOTS] == 0 && loud_state.n_objects == 0 &&
+		      loud_state.taken[AUDIT_TABLE_PROCESSES] == 0,
+	      "%u slots, %u records, %u processes", loud_state.taken[AUDIT_TABLE_SLOTS],
+	      loud_state.n_objects, loud_state.taken[AUDIT_TABLE_PROCESSES]);
 	printf("ok 'caps: nothing is left of a tenant that was killed with %d threads held'\n",
 	       FLOOD_THREADS);
 	bench_close(&b);

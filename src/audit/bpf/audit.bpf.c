@@ -10,12 +10,31 @@
 #include "launch.h"
 #include "order.h"
 
+#define THREAD_PAUSES 1024 /* some milliseconds */
+
 char LICENSE[] SEC("license") = "GPL";
 
 static noinline struct thread *thread_get(void)
 {
+	if (no_thread_records)
+		return 0;
 	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0,
 				    BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static long thread_pause(__u32 i, __u64 *sp)
+{
+	char byte;
+
+	bpf_copy_from_user_task(&byte, 1, (void *)*sp, bpf_get_current_task_btf(), 0);
+	return 0;
+}
+
+/* The kernel has no memory for a record of the thread, or somebody else is just having one made: once more. */
+static noinline struct thread *thread_get_later(__u64 sp)
+{
+	bpf_loop(THREAD_PAUSES, thread_pause, &sp, 0);
+	return thread_get();
 }
 
 static long linger(__u32 i, void *unused)
@@ -100,7 +119,39 @@ static noinline int call_without_record(struct audit_regs *ctx, struct thread *t
 	t->reason = AUDIT_REASON_NONE;
 	t->call_device = t->size = 0;
 	if (hold_failed(t, t->chain.tenants[0]) == CALL_ANSWER)
-		answer_here(ctx, t);
+		answer_here(ctx, t->ret_delta);
+	return 0;
+}
+
+/* By itself, as older verifiers lose the bound of a number that is used again later. */
+alone int row_asks_for_memory(__u32 row)
+{
+	return ROW_AT(row)->action <= ROW_GRAPH_INSTANTIATE;
+}
+
+/*
+ * Without a record of the thread nothing can be counted, held or answered by the holder. Both generations
+ * of the programs may come by here, and say the same.
+ */
+static noinline int call_without_thread(struct audit_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	struct ledger_chain chain = {};
+	__u32 failure;
+
+	if (!row_asks_for_memory(ROW_OF_COOKIE(cookie)) || !chain_find(&chain))
+		return 0;
+	failure = TENANT(chain.tenants[0])->on_failure;
+	if (failure == AUDIT_FAILURE_ALLOW)
+		return event_send_plain(AUDIT_EVENT_FAILED_ALLOW, chain.tenants[0],
+					ROW_OF_COOKIE(cookie));
+	if (failure == AUDIT_FAILURE_DENY && can_write_context && RET_OF_COOKIE(cookie)) {
+		answer_here(ctx, RET_OF_COOKIE(cookie));
+		return event_send_plain(AUDIT_EVENT_FAILED_DENY, chain.tenants[0],
+					ROW_OF_COOKIE(cookie));
+	}
+	event_send_plain(AUDIT_EVENT_FAILED_KILL, chain.tenants[0], ROW_OF_COOKIE(cookie));
+	bpf_send_signal(SIGKILL);
 	return 0;
 }
 
@@ -111,7 +162,13 @@ int on_call(struct audit_regs *ctx)
 	int at;
 
 	t = thread_get();
-	if (!t || !is_our_turn(t, ctx->sp))
+	if (!t)
+		t = thread_get_later(ctx->sp);
+	if (!t) {
+		call_without_thread(ctx);
+		return 0;
+	}
+	if (!is_our_turn(t, ctx->sp))
 		return 0;
 	if (t->active) {
 		if (call_is_around(t, ctx->sp))
@@ -191,20 +248,29 @@ int on_call_return(struct audit_regs *ctx)
 	return 0;
 }
 
-/* --- processes ----------------------------------------------------------------------------------- */
+/*
+ * --- processes -----------------------------------------------------------------------------------
+ *
+ * What follows may be done twice over, by the programs of two generations, and is then done once. So there
+ * is no asking whose turn it is, and no end or fork that both leave to the other.
+ */
 
-static noinline int exit_event(__u32 tgid, __u32 tenant)
+/* What a process had is gone. Where somebody is just changing its charge the engine sees to it. */
+static noinline int process_gone(__u32 at, __u32 tgid)
 {
-	struct audit_event *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	__u32 tenant = PROCESS(at)->chain.tenants[0];
 
-	if (!e)
-		return 0;
-	__builtin_memset(e, 0, sizeof(*e));
-	e->kind = AUDIT_EVENT_EXIT;
-	e->tgid = tgid;
-	e->tenant = tenant;
-	e->time_ns = bpf_ktime_get_ns();
-	bpf_ringbuf_submit(e, 0);
+	WRITE_ONCE(PROCESS(at)->ended, 1);
+	if (!process_end(at, tgid))
+		__sync_fetch_and_add(&control.n_unended, 1);
+	return event_send_plain(AUDIT_EVENT_EXIT, tenant, 0);
+}
+
+/* Their ids may be a tenant's process' next. */
+static noinline int official_gone(__u32 tgid)
+{
+	__sync_val_compare_and_swap(&control.daemon, tgid, 0);
+	__sync_val_compare_and_swap(&control.holder, tgid, 0);
 	return 0;
 }
 
@@ -224,21 +290,16 @@ int on_exit(void *ctx)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	__u32 tenant;
 	int at;
 
-	if (READ_ONCE(control.generation) != my_generation)
-		return 0;
 	thread_end();
 	if (BPF_CORE_READ(task, signal, live.counter) != 0)
 		return 0;
+	official_gone(tgid);
 	bpf_map_delete_elem(&trees, &tgid);
 	at = process_find(tgid);
-	if (at < 0)
-		return 0;
-	tenant = PROCESS(at)->chain.tenants[0];
-	if (process_end(at, tgid))
-		exit_event(tgid, tenant);
+	if (at >= 0)
+		process_gone(at, tgid);
 	return 0;
 }
 
@@ -250,8 +311,6 @@ int on_exec(void *ctx)
 	struct thread *t;
 	int at;
 
-	if (READ_ONCE(control.generation) != my_generation)
-		return 0;
 	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	if (t) {
 		t->active = 0;
@@ -259,7 +318,7 @@ int on_exec(void *ctx)
 	}
 	at = process_find(tgid);
 	if (at >= 0)
-		process_end(at, tgid);
+		process_gone(at, tgid);
 	return 0;
 }
 
@@ -272,11 +331,11 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	__u32 child_tgid = BPF_CORE_READ(child, tgid);
 	__u32 *tenant;
 
-	if (READ_ONCE(control.generation) != my_generation || parent_tgid == child_tgid)
+	if (parent_tgid == child_tgid)
 		return 0;
 	tenant = bpf_map_lookup_elem(&trees, &parent_tgid);
-	if (tenant)
-		bpf_map_update_elem(&trees, &child_tgid, tenant, BPF_ANY);
+	if (tenant && bpf_map_update_elem(&trees, &child_tgid, tenant, BPF_ANY))
+		__sync_fetch_and_add(&control.n_unfollowed, 1);
 	return 0;
 }
 
@@ -288,15 +347,14 @@ SEC("raw_tp/signal_generate")
 int on_signal(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = (void *)ctx->args[2];
-	__u32 tgid;
+	int at;
 
-	if (!READ_ONCE(control.n_slots) || (__u32)ctx->args[4] != SEND_SIGNAL_DELIVERED ||
-	    READ_ONCE(control.generation) != my_generation)
+	if (!READ_ONCE(control.taken[AUDIT_TABLE_SLOTS]) ||
+	    (__u32)ctx->args[4] != SEND_SIGNAL_DELIVERED)
 		return 0;
-	tgid = BPF_CORE_READ(task, tgid);
-	if (process_find(tgid) >= 0)
-		wake_send(AUDIT_WAKE_SIGNAL, ctx->args[0], tgid,
-			  ctx->args[3] ? 0 : BPF_CORE_READ(task, pid));
+	at = process_find(BPF_CORE_READ(task, tgid));
+	if (at >= 0)
+		wake_signal(at, ctx->args[3] ? AUDIT_SIGNALLED_ANY : BPF_CORE_READ(task, pid));
 	return 0;
 }
 

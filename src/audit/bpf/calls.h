@@ -148,12 +148,12 @@ static noinline int enter_forced(struct thread *t)
 }
 
 /* Answer in the program. The way leads over a `ret` of the same code; the stack is not touched. */
-static inlined void answer_here(struct audit_regs *ctx, struct thread *t)
+static inlined void answer_here(struct audit_regs *ctx, __s32 ret_delta)
 {
 	if (!can_write_context)
 		return;
 	ctx->ax = CODE_OUT_OF_MEMORY;
-	ctx->ip = ctx->ip + t->ret_delta;
+	ctx->ip = ctx->ip + ret_delta;
 }
 
 /** call_enter() - a call of an audited process begins. Return: whether its return is of interest */
@@ -172,7 +172,7 @@ static inlined int call_enter(struct audit_regs *ctx, struct thread *t)
 	if (verdict == CALL_FORCED)
 		verdict = enter_forced(t);
 	if (verdict == CALL_ANSWER)
-		answer_here(ctx, t);
+		answer_here(ctx, t->ret_delta);
 	return verdict == CALL_RUN;
 }
 

@@ -168,8 +168,7 @@ static noinline int charge_off(struct audit_process *p, __u32 device, __u64 byte
 {
 	ledger_chain_uncharge(books, &p->chain, device, bytes);
 	ledger_uncharge(&books[ledger_index(WHOLE_DEVICE, device)], bytes);
-	if (READ_ONCE(control.n_slots))
-		wake_send(AUDIT_WAKE_FREED, 0, 0, 0);
+	wake_freed();
 	return 0;
 }
 
@@ -303,8 +302,8 @@ alone int process_end(__u32 at, __u32 tgid)
 		return 0;
 	}
 	charge_drop_all(at);
-	if (p->chain.n)
-		__sync_fetch_and_sub(&TENANT(p->chain.tenants[0])->n_processes, 1);
+	room_count(&state, &p->chain, AUDIT_TABLE_PROCESSES, -1);
+	bpf_map_delete_elem(&numbers, &tgid);
 	p->serial = 0;
 	moving_end(at);
 	WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);

@@ -22,7 +22,6 @@
 
 #include "charge.h"
 
-#define HOLD_PROBES	   64
 #define HOLD_ROUNDS	   (1 << 20)
 #define SETTLE_ROUNDS	   (1 << 23)
 #define HOLDER_SILENT_NS   2000000000ULL
@@ -143,33 +142,45 @@ static noinline int slot_own(struct thread *t)
 	return t->slot - 1;
 }
 
-/** slot_claim() - a slot for the current thread, its number + 1 in t->slot. Return: its number, or -1 */
-alone int slot_claim(struct thread *t, __u32 owner)
-{
-	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+struct slot_claim {
+	__u32 at;
+	__u32 done;
+};
 
-	if (!t || READ_ONCE(TENANT(owner)->n_slots) >= AUDIT_TENANT_SLOTS)
+static long slot_try(__u32 i, struct slot_claim *claim)
+{
+	claim->at = (claim->at + 1) & (AUDIT_SLOTS - 1);
+	claim->done = __sync_val_compare_and_swap(&SLOT(claim->at)->state, AUDIT_SLOT_FREE,
+						  AUDIT_SLOT_CLAIMED) == AUDIT_SLOT_FREE;
+	return claim->done;
+}
+
+/** slot_claim() - a slot for the current thread, its number + 1 in t->slot. Return: its number, or -1 */
+alone int slot_claim(struct thread *t)
+{
+	struct slot_claim claim = { .at = READ_ONCE(control.next_ticket) * WHO_SPREAD };
+	struct audit_slot *slot;
+
+	if (!t)
 		return -1;
 	slot_drop(t);
-	for (__u32 i = 0; i < HOLD_PROBES; i++) {
-		struct audit_slot *slot = SLOT(tid + i);
-
-		if (__sync_val_compare_and_swap(&slot->state, AUDIT_SLOT_FREE,
-						AUDIT_SLOT_CLAIMED) != AUDIT_SLOT_FREE)
-			continue;
-		__sync_fetch_and_add(&TENANT(owner)->n_slots, 1);
-		__sync_fetch_and_add(&control.n_slots, 1);
-		slot->owner = owner;
-		slot->tid = tid;
-		slot->tgid = bpf_get_current_pid_tgid() >> 32;
-		slot->failed = 0;
-		slot->ticket = __sync_fetch_and_add(&control.next_ticket, 1) + 1;
-		slot->begin_ns = bpf_ktime_get_ns();
-		slot->deadline_ns = 0;
-		t->slot = ((tid + i) & (AUDIT_SLOTS - 1)) + 1;
-		return t->slot - 1;
-	}
-	return -1;
+	if (!room_is_left(&state, &PROCESS(t->process)->chain, AUDIT_TABLE_SLOTS))
+		return -1;
+	bpf_loop(AUDIT_SLOTS, slot_try, &claim, 0);
+	if (!claim.done)
+		return -1;
+	slot = SLOT(claim.at);
+	slot->counted = PROCESS(t->process)->chain;
+	room_count(&state, &slot->counted, AUDIT_TABLE_SLOTS, 1);
+	slot->process = t->process;
+	slot->tid = (__u32)bpf_get_current_pid_tgid();
+	slot->tgid = bpf_get_current_pid_tgid() >> 32;
+	slot->failed = 0;
+	slot->ticket = __sync_fetch_and_add(&control.next_ticket, 1) + 1;
+	slot->begin_ns = bpf_ktime_get_ns();
+	slot->deadline_ns = 0;
+	t->slot = claim.at + 1;
+	return claim.at;
 }
 
 /* Enter what the call asks for; place in the queue and deadline of an earlier round stay. */
@@ -219,7 +230,7 @@ static noinline int slot_hand_over(struct audit_regs *ctx, struct thread *t)
 	bpf_copy_from_user(&slot->return_address, sizeof(slot->return_address), (void *)ctx->sp);
 	t->asked = slot->ask == AUDIT_ASK_ANSWER;
 	WRITE_ONCE(slot->state, AUDIT_SLOT_WAITING);
-	wake_send(AUDIT_WAKE_SLOT, at, slot->tgid, slot->tid);
+	wake_send(AUDIT_WAKE_SLOT, at);
 	over = slot_wait(at,
 			 t->reason == AUDIT_REASON_COMPUTE ? LAUNCH_WAIT_NS
 							   : READ_ONCE(control.failure_wait_ns),
@@ -304,7 +315,7 @@ alone int hold_or_answer(struct thread *t, int own, int never)
 		return CALL_ANSWER;
 	}
 	if (own < 0)
-		own = slot_claim(t, PROCESS(t->process)->chain.tenants[0]);
+		own = slot_claim(t);
 	if (own < 0)
 		return hold_failed(t, PROCESS(t->process)->chain.tenants[0]);
 	slot = SLOT(own);
@@ -323,7 +334,7 @@ static noinline int queue_is_ahead(struct thread *t)
 	struct audit_process *p = PROCESS(t->process);
 	__u32 at;
 
-	if (!READ_ONCE(control.n_slots) || !t->reserved)
+	if (!READ_ONCE(control.taken[AUDIT_TABLE_SLOTS]) || !t->reserved)
 		return 0;
 	if (ledger_chain_fits(books, &p->chain, t->call_device, t->reserved, &at) == LEDGER_E_NEVER)
 		return 0;
@@ -346,7 +357,7 @@ static noinline int admitted(struct thread *t, int own)
 	__u64 waited = bpf_ktime_get_ns() - slot->begin_ns;
 
 	if (slot->reason != AUDIT_REASON_NONE)
-		event_send(AUDIT_EVENT_ADMITTED, t, slot->owner, slot->reason, waited);
+		event_send(AUDIT_EVENT_ADMITTED, t, slot->counted.tenants[0], slot->reason, waited);
 	slot_free(own, AUDIT_SLOT_RELEASED);
 	t->slot = 0;
 	return CALL_RUN;
@@ -427,7 +438,7 @@ static inlined int write_by_holder(struct thread *t, __u32 width)
 
 	if (!holder_is_there())
 		return 0;
-	at = slot_claim(t, PROCESS(t->process)->chain.tenants[0]);
+	at = slot_claim(t);
 	if (at < 0)
 		return 0;
 	slot = SLOT(at);
@@ -438,7 +449,7 @@ static inlined int write_by_holder(struct thread *t, __u32 width)
 		slot->values[i] = t->scratch[AUDIT_WRITES + i];
 	}
 	WRITE_ONCE(slot->state, AUDIT_SLOT_WAITING);
-	wake_send(AUDIT_WAKE_SLOT, at, slot->tgid, slot->tid);
+	wake_send(AUDIT_WAKE_SLOT, at);
 	slot_wait(at, WRITE_WAIT_NS, t->sp);
 	slot_free(at, AUDIT_SLOT_WAITING);
 	t->slot = 0;

@@ -118,7 +118,7 @@ alone int launch_gate_wait(struct thread *t)
 		p->whole = 1;
 	own = slot_own(t);
 	if (own < 0)
-		own = slot_claim(t, p->chain.tenants[0]);
+		own = slot_claim(t);
 	if (own < 0)
 		return launch_gate_give_up(t);
 	slot = SLOT(own);
@@ -271,7 +271,7 @@ alone int launch_hold(struct thread *t, int own)
 		return CALL_RUN;
 	t->reason = AUDIT_REASON_COMPUTE;
 	if (own < 0) {
-		own = slot_claim(t, PROCESS(t->process)->chain.tenants[0]);
+		own = slot_claim(t);
 		if (own < 0)
 			return CALL_RUN;
 		launch_tell(t, SHARE(t->refused_by, t->call_device));

@@ -23,26 +23,47 @@ static noinline struct object *object_find(struct thread *t, __u32 kind, __u64 h
 	return bpf_map_lookup_elem(&objects, &key);
 }
 
+alone int object_room(__u32 nearest, __u32 outermost)
+{
+	return room_object(&state, nearest, outermost);
+}
+
+alone int object_gone(__u32 nearest, __u32 outermost)
+{
+	room_object_gone(&state, nearest, outermost);
+	return 0;
+}
+
+static inlined __u32 outermost_of(const struct ledger_chain *chain)
+{
+	return chain->tenants[(chain->n - 1) & (LEDGER_DEPTH - 1)];
+}
+
 /*
- * Store t->fresh as a record and count it against the nearest tenant's cap. It is whole from the first
+ * Store t->fresh as a record and count it against the tenants around the process. It is whole from the first
  * moment on: a record that does not say whose it is yet is one of a dead process to who reaps. One that
- * stands there already is of something that ended unseen: it makes room, and is counted once.
+ * stands there already is of something that ended unseen: it makes room, and is counted once. Linux 6.1
+ * does not see that @t, an argument, lies in a map, and wants to be shown.
  */
 static noinline struct object *object_insert(struct thread *t, __u32 kind, __u64 handle)
 {
 	struct object_key key = { .handle = handle, .serial = t->serial, .kind = kind };
-	__u32 tenant = PROCESS(t->process)->chain.tenants[0];
+	struct ledger_chain *chain = &PROCESS(t->process)->chain;
 	struct object *o = bpf_map_lookup_elem(&objects, &key);
+	struct thread *own;
 
-	t->fresh.tenant = o ? o->tenant : tenant;
+	t->fresh.nearest = o ? o->nearest : chain->tenants[0];
+	t->fresh.outermost = o ? o->outermost : outermost_of(chain);
 	t->fresh.process = t->process;
 	if (o) {
 		*o = t->fresh;
 		return o;
 	}
-	if (__sync_fetch_and_add(&TENANT(tenant)->n_objects, 1) >= AUDIT_TENANT_OBJECTS ||
-	    bpf_map_update_elem(&objects, &key, &t->fresh, BPF_ANY)) {
-		__sync_fetch_and_sub(&TENANT(tenant)->n_objects, 1);
+	if (!object_room(t->fresh.nearest, t->fresh.outermost))
+		return 0;
+	own = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (!own || bpf_map_update_elem(&objects, &key, &own->fresh, BPF_ANY)) {
+		object_gone(t->fresh.nearest, t->fresh.outermost);
 		return 0;
 	}
 	return bpf_map_lookup_elem(&objects, &key);
@@ -64,13 +85,13 @@ static noinline struct object *object_new(struct thread *t, __u32 kind, __u64 ha
 	return o;
 }
 
-static noinline int object_remove(struct thread *t, __u32 kind, __u64 handle, __u32 tenant)
+static noinline int object_remove(struct thread *t, __u32 kind, __u64 handle)
 {
 	struct object_key key = { .handle = handle, .serial = t->serial, .kind = kind };
 
 	if (bpf_map_delete_elem(&objects, &key))
 		return 0;
-	__sync_fetch_and_sub(&TENANT(tenant)->n_objects, 1);
+	object_gone(t->object.nearest, t->object.outermost);
 	return 1;
 }
 
@@ -92,7 +113,7 @@ alone int object_take(struct thread *t, __u32 kind, __u64 handle)
 	t->object = *o;
 	t->object_handle = handle;
 	t->object_kind = kind;
-	return object_remove(t, kind, handle, t->object.tenant);
+	return object_remove(t, kind, handle);
 }
 
 /** object_put_back() - undo object_take() */

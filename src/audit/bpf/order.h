@@ -8,7 +8,7 @@
 #ifndef AUDIT_BPF_ORDER_H
 #define AUDIT_BPF_ORDER_H
 
-#include "charge.h"
+#include "object.h"
 
 #define ORDER (&state.order)
 
@@ -86,8 +86,7 @@ static noinline int order_balance(struct audit_process *p, __u32 device)
 	} else if (now < was + gone) {
 		ledger_chain_uncharge(books, &p->chain, device, was + gone - now);
 		ledger_uncharge(whole, was + gone - now);
-		if (READ_ONCE(control.n_slots))
-			wake_send(AUDIT_WAKE_FREED, 0, 0, 0);
+		wake_freed();
 	}
 	return 0;
 }
@@ -136,7 +135,9 @@ static noinline int order_end(void)
 {
 	int at = process_find(ORDER->tgid);
 
-	return at >= 0 && process_end(at, ORDER->tgid) ? 0 : ORDER_GONE;
+	if (at < 0 || READ_ONCE(PROCESS(at)->serial) != ORDER->serial)
+		return ORDER_GONE;
+	return process_end(at, ORDER->tgid) ? 0 : ORDER_CHANGED;
 }
 
 /* Whether what a record tells of went with its context. */
@@ -166,10 +167,10 @@ static noinline int object_is_stale(const struct object_key *key, const struct o
 
 static long object_reap(void *map, struct object_key *key, struct object *o, void *unused)
 {
-	__u32 tenant = o->tenant;
+	__u32 nearest = o->nearest, outermost = o->outermost;
 
 	if (object_is_stale(key, o) && bpf_map_delete_elem(&objects, key) == 0)
-		__sync_fetch_and_sub(&TENANT(tenant)->n_objects, 1);
+		object_gone(nearest, outermost);
 	return 0;
 }
 

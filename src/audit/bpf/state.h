@@ -9,14 +9,15 @@
 #define AUDIT_BPF_STATE_H
 
 #include "kernel.h"
-#include "../audit.h"
+#include "../room.h"
 #include "../rows.h"
 
 /* Set before loading. */
 const volatile __u32 my_generation = 0;
 const volatile _Bool can_write_context = 0;
 const volatile _Bool can_write_user = 0;
-const volatile __u32 linger_rounds = 0; /* for a test: how long a hit of a probe is let pass */
+const volatile __u32 linger_rounds = 0;	    /* for a test: how long a hit of a probe is let pass */
+const volatile _Bool no_thread_records = 0; /* for a test: the kernel has no memory for them */
 
 struct audit_state state;
 
@@ -53,7 +54,10 @@ struct {
 	__type(value, __u32);
 } users SEC(".maps");
 
-/* Process id to tenant; children are entered when they are forked. */
+/*
+ * Process id to tenant; children are entered when they are forked. The loader makes it as large as this
+ * machine can have processes, so nobody's flood keeps a child of somebody else out.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -62,14 +66,22 @@ struct {
 	__type(value, __u32);
 } trees SEC(".maps");
 
+/* Process id to the number of its record. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, AUDIT_PROCESSES);
+	__type(key, __u32);
+	__type(value, __u32);
+} numbers SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, AUDIT_EVENTS_SIZE);
 } events SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 18);
+	__uint(max_entries, AUDIT_WAKES_SIZE);
 } wakes SEC(".maps");
 
 /*

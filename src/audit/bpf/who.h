@@ -11,19 +11,16 @@
 #include "event.h"
 #include "moving.h"
 
-#define WHO_PROBES	  16 /* a process' record stands among so many from its pid's place on */
 #define WHO_CGROUP_LEVELS 16
+#define WHO_SPREAD	  0x9e3779b1 /* odd: successive numbers lie far apart */
 #define WHO_ROUNDS	  (1 << 16)
 
 static noinline int chain_add(struct ledger_chain *chain, const __u32 *tenant)
 {
 	__u32 n = chain->n;
 
-	if (!tenant || !*tenant || n >= LEDGER_DEPTH)
+	if (!tenant || !*tenant || n >= LEDGER_DEPTH || ledger_chain_has(chain, *tenant))
 		return 0;
-	for (__u32 i = 0; i < LEDGER_DEPTH; i++)
-		if (i < n && chain->tenants[i] == *tenant)
-			return 0;
 	chain->tenants[n & (LEDGER_DEPTH - 1)] = *tenant;
 	chain->n = n + 1;
 	return 0;
@@ -84,15 +81,17 @@ alone int chain_find(struct ledger_chain *chain)
 /* Number of the record of a process, -1 if it has none. */
 alone int process_find(__u32 tgid)
 {
-	__u64 owner = (__u64)tgid << 32 | AUDIT_PROCESS_LIVE;
+	__u32 *at = bpf_map_lookup_elem(&numbers, &tgid);
 
-	for (__u32 i = 0; i < WHO_PROBES; i++) {
-		__u32 at = (tgid + i) & (AUDIT_PROCESSES - 1);
+	return at && audit_process_tgid(PROCESS(*at)) == tgid ? *at & (AUDIT_PROCESSES - 1) : -1;
+}
 
-		if (READ_ONCE(processes[at].owner) == owner)
-			return at;
-	}
-	return -1;
+/* The same for the process of the current thread, which mostly knows it already. */
+static noinline int process_find_own(const struct thread *t, __u32 tgid)
+{
+	if (audit_process_tgid(PROCESS(t->process)) == tgid)
+		return t->process & (AUDIT_PROCESSES - 1);
+	return process_find(tgid);
 }
 
 /* Fill in a record that was claimed. */
@@ -118,30 +117,53 @@ alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cg
 		p->hint_of[i] = AUDIT_NO_DEVICE;
 	}
 	p->hinted = p->seen_on = p->placing = 0;
+	p->signalled = AUDIT_SIGNALLED_NONE;
+	p->ended = 0;
 	p->chain = *chain;
-	__sync_fetch_and_add(&TENANT(chain->tenants[0])->n_processes, 1);
+	room_count(&state, chain, AUDIT_TABLE_PROCESSES, 1);
 	return 0;
 }
 
-/** process_claim() - a new record for a process. Return: its number, -1 if there is none to be had */
+struct process_claim {
+	__u32 at;
+	__u32 tgid;
+	__u32 done;
+};
+
+static long process_try(__u32 i, struct process_claim *claim)
+{
+	__u64 claimed = (__u64)claim->tgid << 32 | AUDIT_PROCESS_CLAIMED;
+
+	claim->at = (claim->at + 1) & (AUDIT_PROCESSES - 1);
+	claim->done = __sync_val_compare_and_swap(&PROCESS(claim->at)->owner, AUDIT_PROCESS_FREE,
+						  claimed) == AUDIT_PROCESS_FREE;
+	return claim->done;
+}
+
+/**
+ * process_claim() - a new record for a process
+ *
+ * Return: its number; -1 if there is none to be had, or if somebody else has just made one.
+ */
 alone int process_claim(__u32 tgid, const struct ledger_chain *chain, __u64 cgroup)
 {
-	__u64 claimed = (__u64)tgid << 32 | AUDIT_PROCESS_CLAIMED;
+	struct process_claim claim = { .at = READ_ONCE(control.next_serial) * WHO_SPREAD,
+				       .tgid = tgid };
+	struct audit_process *p;
 
-	for (__u32 i = 0; i < WHO_PROBES; i++) {
-		struct audit_process *p = PROCESS(tgid + i);
-		__u64 was = __sync_val_compare_and_swap(&p->owner, AUDIT_PROCESS_FREE, claimed);
-
-		/* Another thread of this process is just doing the same; it will be there next time. */
-		if (was >> 32 == tgid)
-			return -1;
-		if (was != AUDIT_PROCESS_FREE)
-			continue;
-		process_init(tgid + i, chain, cgroup);
-		WRITE_ONCE(p->owner, (__u64)tgid << 32 | AUDIT_PROCESS_LIVE);
-		return (tgid + i) & (AUDIT_PROCESSES - 1);
+	if (!chain || !room_is_left(&state, chain, AUDIT_TABLE_PROCESSES))
+		return -1;
+	bpf_loop(AUDIT_PROCESSES, process_try, &claim, 0);
+	if (!claim.done)
+		return -1;
+	p = PROCESS(claim.at);
+	if (bpf_map_update_elem(&numbers, &tgid, &claim.at, BPF_NOEXIST)) {
+		WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);
+		return -1;
 	}
-	return -1;
+	process_init(claim.at, chain, cgroup);
+	WRITE_ONCE(p->owner, (__u64)tgid << 32 | AUDIT_PROCESS_LIVE);
+	return claim.at;
 }
 
 /* A new record for the current process, whose chain is in t->chain; -1 if there is none to be had. */
@@ -149,7 +171,7 @@ alone int process_new(struct thread *t, __u32 tgid)
 {
 	int at;
 
-	if (!t || READ_ONCE(TENANT(t->chain.tenants[0])->n_processes) >= AUDIT_TENANT_PROCESSES)
+	if (!t)
 		return -1;
 	at = process_claim(tgid, &t->chain, bpf_get_current_cgroup_id());
 	if (at >= 0)
@@ -179,10 +201,8 @@ alone int process_change_chain(__u32 process, const struct ledger_chain *to)
 		return 0;
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
 		process_move_charge(p, to, i);
-	if (p->chain.n)
-		__sync_fetch_and_sub(&TENANT(p->chain.tenants[0])->n_processes, 1);
-	if (to->n)
-		__sync_fetch_and_add(&TENANT(to->tenants[0])->n_processes, 1);
+	room_count(&state, to, AUDIT_TABLE_PROCESSES, 1);
+	room_count(&state, &p->chain, AUDIT_TABLE_PROCESSES, -1);
 	p->chain = *to;
 	return 0;
 }
@@ -253,7 +273,7 @@ alone int process_await(__u32 tgid, __u64 sp)
 static noinline int process_get(struct thread *t, __u64 sp)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	int at = process_find(tgid);
+	int at = process_find_own(t, tgid);
 	struct audit_process *p = PROCESS(at);
 
 	if (at >= 0 && p->bindings == READ_ONCE(control.bindings) &&
@@ -269,6 +289,9 @@ static noinline int process_get(struct thread *t, __u64 sp)
 	at = process_new(t, tgid);
 	if (at < 0)
 		at = process_await(tgid, sp);
+	/* What stood in the way may have been the record of a dead process of the same id. */
+	if (at < 0)
+		at = process_new(t, tgid);
 	return at >= 0 ? at : -2;
 }
 
