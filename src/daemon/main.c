@@ -18,6 +18,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
@@ -319,6 +320,17 @@ static int add_sources(struct daemon *d)
 
 /* --- opening and closing --- */
 
+/* Each probed copy of a library takes three descriptors, and the usual limit is a thousand. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 static void why_no_engine(int r, char *ret, size_t cap)
 {
 	_cleanup_free_ char *lacking = NULL;
@@ -357,6 +369,7 @@ static int open_engine(struct daemon *d, const struct options *o)
 	char cuda[16] = "";
 	int r;
 
+	raise_descriptors();
 	if (d->gpu->cuda_version > 0)
 		snprintf(cuda, sizeof(cuda), "%d.%d", d->gpu->cuda_version / 1000,
 			 d->gpu->cuda_version % 1000 / 10);
