@@ -230,6 +230,18 @@ static void library_free(struct library *l)
 }
 DEFINE_CLEANUP(struct library *, library_free)
 
+/* The kernel takes its time to take probes off. */
+static void library_let_go(struct library *l)
+{
+	int fds[] = { l->entry_link, l->return_link };
+
+	if (l->entry_link >= 0 && l->return_link >= 0) {
+		links_let_go(fds, ARRAY_SIZE(fds));
+		l->entry_link = l->return_link = -1;
+	}
+	library_free(l);
+}
+
 /* Note in the shared state that a copy is probed; without room the watch finds it after a restart. */
 static void library_record(struct engine *engine, const struct library *l)
 {
@@ -240,6 +252,8 @@ static void library_record(struct engine *engine, const struct library *l)
 			continue;
 		at->dev = l->public.dev;
 		at->ino = l->public.ino;
+		at->kept = l->use.kept;
+		at->outermost = l->use.outermost;
 		snprintf(at->path, sizeof(at->path), "%s", l->public.path);
 		return;
 	}
@@ -291,7 +305,7 @@ static struct library *library_new(const char *path, const struct stat *st,
 	return l;
 }
 
-static struct library *library_find(const struct engine *engine, dev_t dev, ino_t ino)
+struct library *library_find(const struct engine *engine, dev_t dev, ino_t ino)
 {
 	for (struct library *l = engine->libraries; l; l = l->next)
 		if (l->public.dev == dev && l->public.ino == ino)
@@ -300,7 +314,7 @@ static struct library *library_find(const struct engine *engine, dev_t dev, ino_
 }
 
 static int attach_image(struct engine *engine, const char *name, int fd,
-			struct library_image *image)
+			const struct library_use *use, struct library_image *image)
 {
 	_cleanup_(library_freep) struct library *l = NULL;
 	char path[32];
@@ -312,6 +326,7 @@ static int attach_image(struct engine *engine, const char *name, int fd,
 	l = library_new(name, &st, image);
 	if (!l)
 		return -ENOMEM;
+	l->use = *use;
 	l->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (l->fd < 0)
 		return -errno;
@@ -332,7 +347,7 @@ static int attach_image(struct engine *engine, const char *name, int fd,
 	return 0;
 }
 
-int attach_file(struct engine *engine, const char *name, int fd)
+int attach_file(struct engine *engine, const char *name, int fd, const struct library_use *use)
 {
 	struct library_image image;
 	struct stat st;
@@ -349,17 +364,31 @@ int attach_file(struct engine *engine, const char *name, int fd)
 	if (r < 0)
 		return r;
 	r = builds_complete(engine, name, fd, &st, &image);
+	if (r == 0 && !copies_have_room(engine, use))
+		r = -EDQUOT;
 	if (r == 0)
-		r = attach_image(engine, name, fd, &image);
+		r = attach_image(engine, name, fd, use, &image);
 	library_image_done(&image);
 	return r;
 }
 
-int engine_attach(struct engine *engine, const char *path)
+static int attach_path(struct engine *engine, const char *path, const struct library_use *use)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
-	return fd < 0 ? -errno : attach_file(engine, path, fd);
+	return fd < 0 ? -errno : attach_file(engine, path, fd, use);
+}
+
+int engine_attach(struct engine *engine, const char *path)
+{
+	return attach_path(engine, path, &(struct library_use){ .kept = true });
+}
+
+int engine_attach_for(struct engine *engine, const char *path, pid_t pid)
+{
+	struct library_use use = copies_use_by(engine, pid);
+
+	return attach_path(engine, path, &use);
 }
 
 int engine_detach(struct engine *engine, dev_t dev, ino_t ino)
@@ -371,7 +400,7 @@ int engine_detach(struct engine *engine, dev_t dev, ino_t ino)
 			continue;
 		*at = l->next;
 		library_unpin(engine, l);
-		library_free(l);
+		library_let_go(l);
 		return 0;
 	}
 	return ENGINE_E_GONE;
@@ -383,29 +412,6 @@ int engine_each_library(const struct engine *engine, engine_library_fn fn, void 
 		int r = fn(&l->public, userdata);
 
 		if (r)
-			return r;
-	}
-	return 0;
-}
-
-int attach_recorded(struct engine *engine)
-{
-	for (size_t i = 0; i < AUDIT_LIBRARIES; i++) {
-		struct audit_library known = engine->state->libraries[i];
-		struct stat st;
-		int r;
-
-		if (!known.ino)
-			continue;
-		if (stat(known.path, &st) || st.st_ino != known.ino || st.st_dev != known.dev) {
-			memset(&engine->state->libraries[i], 0, sizeof(known));
-			continue;
-		}
-		r = engine_attach(engine, known.path);
-		/* The file of offsets that told its calls may be gone; the watch tells of that. */
-		if (r == -ENOEXEC)
-			memset(&engine->state->libraries[i], 0, sizeof(known));
-		else if (r < 0)
 			return r;
 	}
 	return 0;

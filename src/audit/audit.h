@@ -336,10 +336,12 @@ struct audit_control {
 #define AUDIT_LIBRARIES	   256
 #define AUDIT_LIBRARY_PATH 256
 
-/** struct audit_library - a copy of a library that is probed (user space) */
+/** struct audit_library - a copy of a library that is probed; see struct library_use (user space) */
 struct audit_library {
 	__u64 dev;
 	__u64 ino;
+	__u32 kept;
+	__u32 outermost;
 	char path[AUDIT_LIBRARY_PATH];
 };
 

@@ -40,9 +40,7 @@ static pid_t parent_of(pid_t pid)
 	return parent;
 }
 
-typedef int (*pid_fn)(struct engine *engine, pid_t pid, void *userdata);
-
-static int each_pid(struct engine *engine, pid_fn fn, void *userdata)
+int each_pid(struct engine *engine, pid_fn fn, void *userdata)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	struct dirent *entry;

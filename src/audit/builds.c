@@ -13,6 +13,7 @@
 
 /* No memory is asked for, in any program, that does not begin with a context and one of these. */
 #define CALL_THAT_ALL_HAVE "cuMemAlloc_v2"
+#define NOT_PROBEABLE	   524 /* the kernel's own ENOTSUPP */
 
 /* --- copies that stay unprobed
  * ------------------------------------------------------------------------- */
@@ -30,33 +31,68 @@ bool builds_is_unprobed(struct engine *engine, dev_t dev, ino_t ino)
 	return unprobed_find(engine, dev, ino) != NULL;
 }
 
+static void unprobed_take(struct engine *engine, size_t at)
+{
+	if (at >= engine->n_unprobed - engine->n_untold)
+		engine->n_untold--;
+	memmove(&engine->unprobed[at], &engine->unprobed[at + 1],
+		(--engine->n_unprobed - at) * sizeof(engine->unprobed[0]));
+}
+
 static void unprobed_forget(struct engine *engine, const struct stat *st)
 {
 	struct engine_unprobed *u = unprobed_find(engine, st->st_dev, st->st_ino);
 
 	if (u)
-		*u = engine->unprobed[--engine->n_unprobed];
+		unprobed_take(engine, u - engine->unprobed);
 }
 
-/* Past what there is room for, copies are made up by somebody: they are still unprotected, and not
- * told of. */
-static void unprobed_note(struct engine *engine, const char *path, const struct stat *st,
-			  const char *build_id, const char *why)
+const char *builds_why(int r)
 {
-	struct engine_unprobed *u;
+	switch (r) {
+	case -EDQUOT:
+		return "as many copies as its users may have are probed already";
+	case -ENOEXEC:
+		return "it is no library any more";
+	case -NOT_PROBEABLE:
+		return "the kernel can put no probes on its code";
+	default:
+		return strerror(-r);
+	}
+}
+
+void builds_tell_again(struct engine *engine)
+{
 	char text[600];
 
+	for (; engine->on_event && engine->n_untold; engine->n_untold--) {
+		const struct engine_unprobed *u =
+			&engine->unprobed[engine->n_unprobed - engine->n_untold];
+
+		snprintf(text, sizeof(text), "%s: %s", u->path, u->why);
+		events_tell(engine, AUDIT_EVENT_UNPROBED, 0, text);
+	}
+}
+
+/* There is room for the newest. */
+void builds_tell_unprobed(struct engine *engine, const char *path, const struct stat *st,
+			  const char *build_id, const char *why)
+{
+	struct engine_unprobed *u = unprobed_find(engine, st->st_dev, st->st_ino);
+
+	if (u && str_eq(u->why, why))
+		return;
 	unprobed_forget(engine, st);
 	if (engine->n_unprobed == ARRAY_SIZE(engine->unprobed))
-		return;
+		unprobed_take(engine, 0);
 	u = &engine->unprobed[engine->n_unprobed++];
 	u->dev = st->st_dev;
 	u->ino = st->st_ino;
 	str_copy(u->path, sizeof(u->path), path);
 	str_copy(u->build_id, sizeof(u->build_id), build_id);
 	str_copy(u->why, sizeof(u->why), why);
-	snprintf(text, sizeof(text), "%s: %s", u->path, u->why);
-	events_tell(engine, AUDIT_EVENT_UNPROBED, 0, text);
+	engine->n_untold++;
+	builds_tell_again(engine);
 }
 
 int engine_each_unprobed(const struct engine *engine, engine_unprobed_fn fn, void *userdata)
@@ -144,7 +180,7 @@ int builds_complete(struct engine *engine, const char *path, int fd, const struc
 		unprobed_forget(engine, st);
 	} else {
 		why_unprobed(image, file, why, sizeof(why));
-		unprobed_note(engine, path, st, image->build_id, why);
+		builds_tell_unprobed(engine, path, st, image->build_id, why);
 	}
 	return image->n_calls ? 0 : -ENOEXEC;
 }

@@ -351,7 +351,7 @@ static int engine_start(struct engine *engine, const struct engine_options *opti
 	control_set(engine, options);
 	r = tracepoints_attach(engine);
 	if (r == 0)
-		r = attach_recorded(engine);
+		copies_recorded(engine);
 	if (r < 0) {
 		links_drop(engine, /* ours= */ true);
 		return r;
@@ -380,6 +380,7 @@ int engine_open(const struct engine_options *options, struct engine **ret)
 	if (!engine)
 		return -ENOMEM;
 	engine->lock_fd = engine->holder_pidfd = engine->again_fd = -1;
+	engine->copies_grace_ns = options->copies_grace_ns;
 	engine->launches = launches_new();
 	if (!engine->launches)
 		return -ENOMEM;

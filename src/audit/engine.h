@@ -47,6 +47,7 @@ const char *engine_rung_name(enum engine_rung rung);
  * @offsets_dir:	folder of *.conf with offsets for builds whose symbols do not tell, NULL for none
  * @driver_version:	what runs here; NULL where it is not known
  * @cuda_version:	likewise
+ * @copies_grace_ns:	how long a copy that no tenant's process maps stays probed, 0 for 10 s
  * @no_thread_records:	for a test: the programs act as if the kernel had no memory for records of threads
  * @linger_rounds:	for a test: how long the programs linger at a probe before their generation begins, else 0
  */
@@ -58,6 +59,7 @@ struct engine_options {
 	const char *driver_version;
 	const char *cuda_version;
 	uint32_t linger_rounds;
+	uint64_t copies_grace_ns;
 	bool no_thread_records;
 };
 
@@ -263,6 +265,12 @@ struct engine_library {
 
 /** engine_attach() - probe a copy of libcuda (or libnvidia-ml). Return: 0, -ENOEXEC if it is neither */
 int engine_attach(struct engine *engine, const char *path);
+/**
+ * engine_attach_for() - the same for a process that is about to map it
+ *
+ * Where no process of a tenant has it mapped a while later, the probes are taken off again.
+ */
+int engine_attach_for(struct engine *engine, const char *path, pid_t pid);
 /** engine_detach() - take the probes off again. Return: 0 or ENGINE_E_GONE */
 int engine_detach(struct engine *engine, dev_t dev, ino_t ino);
 typedef int (*engine_library_fn)(const struct engine_library *library, void *userdata);
@@ -296,7 +304,8 @@ int engine_offsets_reload(struct engine *engine);
 /**
  * engine_watch() - attach every copy that any process maps, from now on or no longer
  *
- * Looks at the processes that run and then at each executable mapping. Switching it off detaches all.
+ * Looks at the processes that run and then at each executable mapping. A copy that no process of a
+ * tenant has mapped for a while is detached. Switching it off detaches all.
  */
 int engine_watch(struct engine *engine, bool on);
 

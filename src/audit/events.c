@@ -113,6 +113,7 @@ void engine_on_event(struct engine *engine, engine_event_fn fn, void *userdata)
 {
 	engine->on_event = fn;
 	engine->userdata = userdata;
+	builds_tell_again(engine);
 }
 
 static void timer_drain(int fd)
@@ -143,6 +144,8 @@ int engine_dispatch(struct engine *engine)
 	/* Whoever woke us: a look at the rings costs two loads a CPU, and a late wake-up costs calls. */
 	if (r >= 0)
 		r = watch_dispatch(engine);
+	if (r >= 0)
+		copies_sweep(engine);
 	if (r >= 0)
 		r = reap_now_and_then(engine);
 	return r < 0 ? r : 0;

@@ -109,7 +109,7 @@ static bool probed_has(const struct probed *p, const struct library *l)
 }
 
 /* By number alone: some file systems show another device in maps than stat() tells. */
-static bool process_maps(pid_t pid, ino_t ino)
+bool process_maps_file(pid_t pid, ino_t ino)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	_cleanup_free_ char *line = NULL;
@@ -131,7 +131,7 @@ static int probed_attach(struct engine *engine, struct probed *p)
 
 	for (const struct library *l = engine->libraries; l && r == 0; l = l->next)
 		if (l->n_launches && p->n_links < LAUNCH_LINKS_MAX && !probed_has(p, l) &&
-		    process_maps(p->pid, l->public.ino))
+		    process_maps_file(p->pid, l->public.ino))
 			r = probed_link(engine, p, l);
 	return r;
 }

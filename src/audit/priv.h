@@ -20,9 +20,24 @@
 struct audit_bpf;
 struct watch;
 
+/**
+ * struct library_use - for whom a copy is probed
+ * @kept:	for whoever may come
+ * @user:	the process that was last seen to map it, 0 while none was
+ * @outermost:	the outermost tenant around the first of them, 0 for nobody: its part of the copies counts
+ * @used_ns:	when a process of a tenant was last seen to map it
+ */
+struct library_use {
+	bool kept;
+	pid_t user;
+	uint32_t outermost;
+	uint64_t used_ns;
+};
+
 /** struct library - a copy that is probed: what the caller sees, and the links that do it */
 struct library {
 	struct engine_library public;
+	struct library_use use;
 	int entry_link;
 	int return_link;
 	size_t n_pins; /* one for each probe, where the kernel has no links of many */
@@ -92,8 +107,11 @@ struct engine {
 	uint32_t n_unended; /* of audit_control, when it was last seen to */
 	uint32_t n_unfollowed;
 	int again_fd; /* a timer: something is to be tried again */
-	struct engine_unprobed unprobed[ENGINE_UNPROBED];
+	struct engine_unprobed unprobed[ENGINE_UNPROBED]; /* the newest last */
 	size_t n_unprobed;
+	size_t n_untold; /* of these the last that nobody was told of */
+	uint64_t copies_grace_ns;
+	uint64_t copies_swept_ns;
 	engine_event_fn on_event;
 	void *userdata;
 };
@@ -108,6 +126,13 @@ void builds_done(struct engine *engine);
  */
 int builds_complete(struct engine *engine, const char *path, int fd, const struct stat *st,
 		    struct library_image *image);
+/** builds_tell_unprobed() - a copy cannot be probed, for @why; told once. @build_id: "" where it is not known */
+void builds_tell_unprobed(struct engine *engine, const char *path, const struct stat *st,
+			  const char *build_id, const char *why);
+/** builds_why() - a fault of attach_file() in words */
+const char *builds_why(int r);
+/** builds_tell_again() - tell of those that nobody was there to be told of */
+void builds_tell_again(struct engine *engine);
 /** builds_is_unprobed() - is this a copy of libcuda whose calls were not found? */
 bool builds_is_unprobed(struct engine *engine, dev_t dev, ino_t ino);
 
@@ -119,10 +144,26 @@ void trees_follow(struct engine *engine);
 /** frames_check() - whether the verifier's log tells of small frames only. Return: 0 or -ENOTSUP */
 int frames_check(const char *log);
 
-/** attach_file() - probe an open file; @name: how to call it */
-int attach_file(struct engine *engine, const char *name, int fd);
-/** attach_recorded() - probe what an earlier engine probed, with the programs of this one */
-int attach_recorded(struct engine *engine);
+/** attach_file() - probe an open file; @name: how to call it. Return: as engine_attach(); -EDQUOT where there is no room */
+int attach_file(struct engine *engine, const char *name, int fd, const struct library_use *use);
+/** library_find() - the copy that is this file, NULL if it is not probed */
+struct library *library_find(const struct engine *engine, dev_t dev, ino_t ino);
+
+/** copies_recorded() - probe what an earlier engine probed, with the programs of this one */
+void copies_recorded(struct engine *engine);
+/** copies_use_by() - a process maps a copy now, or is about to */
+struct library_use copies_use_by(struct engine *engine, pid_t pid);
+/** copies_have_room() - whether one more may be probed for those who use it, by the rule of room.h */
+bool copies_have_room(const struct engine *engine, const struct library_use *use);
+/** copies_sweep() - take probes off copies that no tenant uses any more; does so now and then */
+void copies_sweep(struct engine *engine);
+/** process_is_tenants() - whether a process is charged to somebody, or would be at its first call */
+bool process_is_tenants(struct engine *engine, pid_t pid);
+/** process_maps_file() - whether a process maps a file of this number */
+bool process_maps_file(pid_t pid, ino_t ino);
+typedef int (*pid_fn)(struct engine *engine, pid_t pid, void *userdata);
+/** each_pid() - visit all processes until @fn returns non-zero, and return that */
+int each_pid(struct engine *engine, pid_fn fn, void *userdata);
 /**
  * attach_see_through() - wait until all hits of probes that have begun are over
  *
@@ -165,6 +206,10 @@ void launches_detach(struct engine *engine);
 void watch_stop(struct engine *engine);
 /** watch_again() - look at all that is mapped as if for the first time */
 void watch_again(struct engine *engine);
+/** watch_forget() - look at all files again that are mapped from now on, and at the tenants' now and then */
+void watch_forget(struct engine *engine);
+/** watch_open_mapped() - open a file that some process maps, whatever has become of its name. Return: it, or -ENOENT */
+int watch_open_mapped(struct engine *engine, dev_t dev, ino_t ino);
 /** watch_dispatch() - look at what has been mapped */
 int watch_dispatch(struct engine *engine);
 

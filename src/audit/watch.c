@@ -7,7 +7,6 @@
  * /proc. A file that is probed already is probed in each new process by the kernel before its first
  * instruction, so only the very first user of a new copy can be ahead of the watch.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -17,9 +16,12 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "priv.h"
 
+#define SOON_NS	   1000000000ULL
+#define AGAIN_NS   30000000000ULL
 #define RING_PAGES 64
 #define SEEN	   8192 /* files looked at; a power of two */
 
@@ -28,14 +30,22 @@ struct ring {
 	struct perf_event_mmap_page *page;
 };
 
+/*
+ * A file, and when it was last changed: its number may be another's by now, and its owner may have written
+ * over it.
+ */
 struct seen {
 	dev_t dev;
 	ino_t ino;
+	struct timespec changed;
 };
 
 struct watch {
 	struct seen seen[SEEN];
 	size_t n_seen;
+	bool is_again; /* files may be mapped that were not looked at, or are not probed any more */
+	uint32_t bindings; /* when those of tenants were last looked at again, and then */
+	uint64_t again_ns;
 	int n_rings;
 	struct ring rings[];
 };
@@ -49,55 +59,113 @@ struct mapping {
 	const char *name;
 };
 
-/* Where a file stands in the set of those looked at, or the free place for it. */
-static struct seen *seen_find(struct watch *watch, dev_t dev, ino_t ino)
+static uint64_t now_ns(void)
 {
-	size_t at = (ino * 31 + dev) & (SEEN - 1);
+	struct timespec ts;
 
-	for (; watch->seen[at].ino; at = (at + 1) & (SEEN - 1))
-		if (watch->seen[at].ino == ino && watch->seen[at].dev == dev)
-			break;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static bool seen_is(const struct seen *seen, const struct stat *st)
+{
+	return seen->ino == st->st_ino && seen->dev == st->st_dev &&
+	       seen->changed.tv_sec == st->st_ctim.tv_sec &&
+	       seen->changed.tv_nsec == st->st_ctim.tv_nsec;
+}
+
+/* Where a file stands in the set of those looked at, or the free place for it. */
+static struct seen *seen_find(struct watch *watch, const struct stat *st)
+{
+	size_t at = (st->st_ino * 31 + st->st_dev) & (SEEN - 1);
+
+	while (watch->seen[at].ino && !seen_is(&watch->seen[at], st))
+		at = (at + 1) & (SEEN - 1);
 	return &watch->seen[at];
 }
 
-/* The set is emptied before it is full: then files are looked at once more. */
-static void seen_add(struct watch *watch, dev_t dev, ino_t ino)
+static void seen_clear(struct watch *watch)
 {
-	if (watch->n_seen > SEEN / 2) {
-		memset(watch->seen, 0, sizeof(watch->seen));
-		watch->n_seen = 0;
-	}
-	*seen_find(watch, dev, ino) = (struct seen){ dev, ino };
+	memset(watch->seen, 0, sizeof(watch->seen));
+	watch->n_seen = 0;
+}
+
+/* The set is emptied before it is full: then files are looked at once more. */
+static void seen_add(struct watch *watch, const struct stat *st)
+{
+	if (watch->n_seen > SEEN / 2)
+		seen_clear(watch);
+	*seen_find(watch, st) = (struct seen){ st->st_dev, st->st_ino, st->st_ctim };
 	watch->n_seen++;
 }
 
-/* Most files are no copy of a library we know. A process that is gone by now leaves its file unseen. */
-static void mapping_look(struct engine *engine, const struct mapping *m)
+static int mapping_open(const struct mapping *m)
 {
-	_cleanup_close_ int fd = -1;
 	char path[96];
+	int fd;
 
-	if (!m->ino || seen_find(engine->watch, m->dev, m->ino)->ino)
-		return;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", m->pid, (unsigned long)m->start,
 		 (unsigned long)m->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	seen_add(engine->watch, m->dev, m->ino);
-	attach_file(engine, m->name, fd);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Of other files than ours many cannot be looked at when descriptors run out, say. They come again. */
+static void mapping_missed(struct engine *engine, const struct mapping *m, int r)
+{
+	const struct stat st = { .st_dev = m->dev, .st_ino = m->ino };
+
+	engine->watch->is_again = true;
+	if (strstr(m->name, "libcuda") || strstr(m->name, "libnvidia-ml"))
+		builds_tell_unprobed(engine, m->name, &st, "", builds_why(r));
+}
+
+/*
+ * Most files are no copy of a library we know.
+ *
+ * Return: 0; -ENOENT if the process does not have this mapping any more.
+ */
+static int mapping_look(struct engine *engine, const struct mapping *m)
+{
+	_cleanup_close_ int fd = -1;
+	struct library_use use;
+	struct stat st;
+	int r;
+
+	if (!m->ino)
+		return 0;
+	fd = mapping_open(m);
+	if (fd == -ENOENT || fd == -ESRCH)
+		return -ENOENT;
+	if (fd < 0 || fstat(fd, &st)) {
+		mapping_missed(engine, m, fd < 0 ? fd : -errno);
+		return 0;
+	}
+	if (seen_find(engine->watch, &st)->ino)
+		return 0;
+	use = copies_use_by(engine, m->pid);
+	r = attach_file(engine, m->name, fd, &use);
+	if (r == 0 || r == -ENOEXEC)
+		seen_add(engine->watch, &st);
+	else
+		builds_tell_unprobed(engine, m->name, &st, "", builds_why(r));
+	return 0;
 }
 
 /* --- mappings that are there already ------------------------------------------------------------------- */
 
-static void process_look(struct engine *engine, pid_t pid)
+typedef int (*mapping_fn)(struct engine *engine, const struct mapping *m, void *userdata);
+
+/* Visit the executable mappings of a process until @fn returns non-zero, and return that. */
+static int each_mapping(struct engine *engine, pid_t pid, mapping_fn fn, void *userdata)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	char path[32], line[PATH_MAX + 128];
+	int r = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
+	while (f && r == 0 && fgets(line, sizeof(line), f)) {
 		unsigned long start, end, ino;
 		unsigned int major, minor;
 		char rights[8];
@@ -108,22 +176,69 @@ static void process_look(struct engine *engine, pid_t pid)
 		    rights[2] != 'x')
 			continue;
 		line[strcspn(line, "\n")] = '\0';
-		mapping_look(engine, &(struct mapping){ pid, start, end, makedev(major, minor), ino,
-							line + name });
+		r = fn(engine,
+		       &(struct mapping){ pid, start, end, makedev(major, minor), ino,
+					  line + name },
+		       userdata);
 	}
+	return r;
 }
 
-static void processes_look(struct engine *engine)
+static int look_at(struct engine *engine, const struct mapping *m, _unused_ void *userdata)
 {
-	_cleanup_closedir_ DIR *dir = opendir("/proc");
-	struct dirent *entry;
+	mapping_look(engine, m);
+	return 0;
+}
 
-	while (dir && (entry = readdir(dir))) {
-		pid_t pid = strtol(entry->d_name, NULL, 10);
+static int process_look(struct engine *engine, pid_t pid, _unused_ void *userdata)
+{
+	return each_mapping(engine, pid, look_at, NULL);
+}
 
-		if (pid > 0)
-			process_look(engine, pid);
+static int tenants_process_look(struct engine *engine, pid_t pid, _unused_ void *userdata)
+{
+	return process_is_tenants(engine, pid) ? process_look(engine, pid, NULL) : 0;
+}
+
+/* --- a file that somebody maps ------------------------------------------------------------------------ */
+
+struct sought {
+	dev_t dev;
+	ino_t ino;
+	int fd;
+};
+
+/* The file system may show another device here than the file itself tells. */
+static int is_sought(_unused_ struct engine *engine, const struct mapping *m, void *userdata)
+{
+	struct sought *sought = userdata;
+	struct stat st;
+	int fd;
+
+	if (m->ino != sought->ino)
+		return 0;
+	fd = mapping_open(m);
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) || st.st_dev != sought->dev || st.st_ino != sought->ino) {
+		close(fd);
+		return 0;
 	}
+	sought->fd = fd;
+	return 1;
+}
+
+static int process_maps_sought(struct engine *engine, pid_t pid, void *userdata)
+{
+	return each_mapping(engine, pid, is_sought, userdata);
+}
+
+int watch_open_mapped(struct engine *engine, dev_t dev, ino_t ino)
+{
+	struct sought sought = { .dev = dev, .ino = ino, .fd = -ENOENT };
+
+	each_pid(engine, process_maps_sought, &sought);
+	return sought.fd;
 }
 
 /* --- mappings that come -------------------------------------------------------------------------------- */
@@ -140,12 +255,14 @@ struct mmap_record {
 
 static void record_look(struct engine *engine, const struct mmap_record *r)
 {
-	if (r->header.type == PERF_RECORD_MMAP2)
-		mapping_look(engine,
-			     &(struct mapping){ r->pid, r->addr, r->addr + r->len,
-						makedev(r->major, r->minor), r->ino, r->name });
+	const struct mapping m = { r->pid, r->addr, r->addr + r->len, makedev(r->major, r->minor),
+				   r->ino, r->name };
+
+	/* What was mapped in one piece may be mapped in several by now. */
+	if (r->header.type == PERF_RECORD_MMAP2 && mapping_look(engine, &m) == -ENOENT)
+		process_look(engine, r->pid, NULL);
 	else if (r->header.type == PERF_RECORD_LOST)
-		processes_look(engine);
+		each_pid(engine, process_look, NULL);
 }
 
 static void ring_copy(const struct ring *ring, uint64_t at, void *to, size_t n)
@@ -205,15 +322,42 @@ void watch_again(struct engine *engine)
 {
 	if (!engine->watch)
 		return;
-	memset(engine->watch->seen, 0, sizeof(engine->watch->seen));
-	engine->watch->n_seen = 0;
-	processes_look(engine);
+	seen_clear(engine->watch);
+	each_pid(engine, process_look, NULL);
+}
+
+void watch_forget(struct engine *engine)
+{
+	if (!engine->watch)
+		return;
+	seen_clear(engine->watch);
+	engine->watch->is_again = true;
+}
+
+/*
+ * Who becomes a tenant may have mapped a copy long ago, when nobody was concerned. Soon after a binding has
+ * changed, and now and then for those who move between cgroups.
+ */
+static void tenants_look_again(struct engine *engine)
+{
+	struct watch *watch = engine->watch;
+	uint32_t bindings = engine->state->control.bindings;
+	uint64_t now = now_ns();
+
+	if (!watch->is_again ||
+	    now < watch->again_ns + (bindings != watch->bindings ? SOON_NS : AGAIN_NS))
+		return;
+	watch->bindings = bindings;
+	watch->again_ns = now;
+	each_pid(engine, tenants_process_look, NULL);
 }
 
 int watch_dispatch(struct engine *engine)
 {
 	for (int i = 0; engine->watch && i < engine->watch->n_rings; i++)
 		ring_drain(engine, &engine->watch->rings[i]);
+	if (engine->watch)
+		tenants_look_again(engine);
 	return 0;
 }
 
@@ -248,7 +392,7 @@ static int watch_start(struct engine *engine)
 		if (r < 0 && r != -ENODEV)
 			return r;
 	}
-	processes_look(engine);
+	each_pid(engine, process_look, NULL);
 	return 0;
 }
 

@@ -271,6 +271,11 @@ int engine_attach(_unused_ struct engine *engine, _unused_ const char *path)
 	return 0;
 }
 
+int engine_attach_for(_unused_ struct engine *engine, _unused_ const char *path, _unused_ pid_t pid)
+{
+	return 0;
+}
+
 int engine_detach(_unused_ struct engine *engine, _unused_ dev_t dev, _unused_ ino_t ino)
 {
 	return 0;

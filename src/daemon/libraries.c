@@ -24,7 +24,8 @@ static const char *const system_dirs[] = {
 	"/usr/local/cuda/compat",
 };
 
-static void attach(struct engine *engine, const char *path)
+/* @pid: who is about to map it, 0 for whoever may come */
+static void attach(struct engine *engine, const char *path, pid_t pid)
 {
 	char real[PATH_MAX];
 	struct stat st;
@@ -33,12 +34,12 @@ static void attach(struct engine *engine, const char *path)
 	/* Nothing that could keep us waiting: a tenant may have put it there. */
 	if (!realpath(path, real) || stat(real, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
-	r = engine_attach(engine, real);
+	r = pid ? engine_attach_for(engine, real, pid) : engine_attach(engine, real);
 	if (r < 0 && r != -ENOEXEC)
 		log_debug(r, "cannot probe %s", real);
 }
 
-static void attach_in(struct engine *engine, const char *dir)
+static void attach_in(struct engine *engine, const char *dir, pid_t pid)
 {
 	char *path;
 	size_t i;
@@ -46,7 +47,7 @@ static void attach_in(struct engine *engine, const char *dir)
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
 		path = str_format("%s/%s", dir, names[i]);
 		if (path)
-			attach(engine, path);
+			attach(engine, path, pid);
 		free(path);
 	}
 }
@@ -56,9 +57,9 @@ void libraries_attach_system(struct engine *engine, const char *nvml_dir)
 	size_t i;
 
 	if (*nvml_dir)
-		attach_in(engine, nvml_dir);
+		attach_in(engine, nvml_dir, /* pid= */ 0);
 	for (i = 0; i < ARRAY_SIZE(system_dirs); i++)
-		attach_in(engine, system_dirs[i]);
+		attach_in(engine, system_dirs[i], /* pid= */ 0);
 }
 
 void libraries_attach_for(struct engine *engine, pid_t pid)
@@ -71,7 +72,7 @@ void libraries_attach_for(struct engine *engine, pid_t pid)
 	for (dir = strtok_r(dirs, ":", &state); dir; dir = strtok_r(NULL, ":", &state)) {
 		full = *dir == '/' ? strdup(dir) : str_format("/proc/%d/cwd/%s", pid, dir);
 		if (full)
-			attach_in(engine, full);
+			attach_in(engine, full, pid);
 		free(full);
 	}
 }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which copies of libraries are probed, and for how long.
+ *
+ * A copy stays probed while a process of a tenant maps it, and for a while after that. The administrator's
+ * are kept. One user can make copies without end, so there is a part of the room for each.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+#include "priv.h"
+
+#define GRACE_NS      10000000000ULL
+#define SWEEPS_A_TIME 4 /* in a time of grace */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* --- room -------------------------------------------------------------------------------------------- */
+
+struct library_use copies_use_by(struct engine *engine, pid_t pid)
+{
+	struct library_use use = { .user = pid, .used_ns = now_ns() };
+	struct ledger_chain chain;
+	uint64_t cgroup;
+
+	if (chain_of_pid(engine, pid, &chain, &cgroup) == 0 && chain.n)
+		use.outermost = chain.tenants[chain.n - 1];
+	return use;
+}
+
+bool copies_have_room(const struct engine *engine, const struct library_use *use)
+{
+	uint32_t n_all = 0, n_own = 0;
+
+	for (const struct library *l = engine->libraries; l; l = l->next) {
+		n_all += !l->use.kept;
+		n_own += !l->use.kept && l->use.outermost == use->outermost;
+	}
+	return use->kept ||
+	       room_inside(room_left(AUDIT_LIBRARIES, n_all), AUDIT_TENANT_LIBRARIES, n_own);
+}
+
+/* --- how long ---------------------------------------------------------------------------------------- */
+
+bool process_is_tenants(struct engine *engine, pid_t pid)
+{
+	struct ledger_chain chain;
+	uint64_t cgroup;
+
+	return chain_of_pid(engine, pid, &chain, &cgroup) == 0 && chain.n;
+}
+
+static int library_look_for_user(struct engine *engine, pid_t pid, void *userdata)
+{
+	struct library *l = userdata;
+
+	if (!process_is_tenants(engine, pid) || !process_maps_file(pid, l->public.ino))
+		return 0;
+	l->use.user = pid;
+	return 1;
+}
+
+/* Mostly whoever used it a moment ago still does, and nobody else has to be looked at. */
+static bool library_is_used(struct engine *engine, struct library *l)
+{
+	return (l->use.user && library_look_for_user(engine, l->use.user, l)) ||
+	       each_pid(engine, library_look_for_user, l) > 0;
+}
+
+void copies_sweep(struct engine *engine)
+{
+	uint64_t grace = engine->copies_grace_ns ? engine->copies_grace_ns : GRACE_NS,
+		 now = now_ns();
+	struct library *next;
+
+	if (now < engine->copies_swept_ns + grace / SWEEPS_A_TIME)
+		return;
+	engine->copies_swept_ns = now;
+	for (struct library *l = engine->libraries; l; l = next) {
+		next = l->next;
+		if (l->use.kept)
+			continue;
+		if (library_is_used(engine, l)) {
+			l->use.used_ns = now;
+		} else if (now > l->use.used_ns + grace) {
+			engine_detach(engine, l->public.dev, l->public.ino);
+			watch_forget(engine);
+		}
+	}
+}
+
+/* --- after a restart --------------------------------------------------------------------------------- */
+
+/* The file itself, whatever stands under its name by now: whoever maps it must not be without probes. */
+static int recorded_open(struct engine *engine, const struct audit_library *known)
+{
+	int fd = open(known->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == known->ino && st.st_dev == known->dev)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return watch_open_mapped(engine, known->dev, known->ino);
+}
+
+/* A copy that is no library any more, or cannot be probed, is its owner's loss and nobody else's. */
+static void recorded_attach(struct engine *engine, struct audit_library *at)
+{
+	const struct audit_library known = *at;
+	const struct library_use use = { .kept = known.kept,
+					 .outermost = known.outermost,
+					 .used_ns = now_ns() };
+	_cleanup_close_ int fd = recorded_open(engine, &known);
+	int r = fd < 0 ? fd : attach_file(engine, known.path, fd, &use);
+	struct stat st;
+
+	if (r == 0)
+		return;
+	memset(at, 0, sizeof(*at));
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		builds_tell_unprobed(engine, known.path, &st, "", builds_why(r));
+}
+
+void copies_recorded(struct engine *engine)
+{
+	for (size_t i = 0; i < AUDIT_LIBRARIES; i++)
+		if (engine->state->libraries[i].ino)
+			recorded_attach(engine, &engine->state->libraries[i]);
+}
