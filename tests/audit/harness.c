@@ -116,7 +116,9 @@ void bench_return_slowly(struct bench *b, uint32_t linger_rounds)
 {
 	struct engine_options options = { .state_dir = b->state_dir,
 					  .linger_rounds = linger_rounds,
-					  .failure_wait_ns = b->engine_wait_ns };
+					  .failure_wait_ns = b->engine_wait_ns,
+					  .copies_grace_ns = b->copies_grace_ns,
+					  .no_thread_records = b->no_thread_records };
 	int r;
 
 	/* A holder that has just begun may have the lock for another moment. */

@@ -30,6 +30,8 @@
 
 /**
  * struct bench - one engine with one device and one tenant
+ * @copies_grace_ns:	from bench_return() on, see struct engine_options
+ * @no_thread_records:	from bench_return() on the kernel is out of memory for records of threads
  * @engine_wait_ns:	how long threads wait for a holder or a daemon, from bench_return() on
  */
 struct bench {
@@ -37,6 +39,8 @@ struct bench {
 	char state_dir[64];
 	uint32_t tenant;
 	uint64_t engine_wait_ns;
+	uint64_t copies_grace_ns;
+	bool no_thread_records;
 	uint64_t n_events[AUDIT_EVENT_KINDS];
 	uint8_t order
 		[LEDGER_DEVICES]; /* the devices that numbers stand for, as the devices tell; else AUDIT_NO_DEVICE */

@@ -7,6 +7,8 @@
 
 #include <sys/wait.h>
 
+#include "audit/priv.h"
+
 #define KILLS	 60
 #define LIMIT_NS (100 * MILLISECOND)
 
@@ -109,6 +111,60 @@ static void case_exec(struct bench *b)
 	printf("ok 'exits: exec clears what the process had'\n");
 }
 
+static int allocate_and_stay(void *userdata)
+{
+	volatile int *done = userdata;
+	unsigned long address;
+
+	if (CUDA("cuMemAlloc_v2", &address, 32 * MIB))
+		return 1;
+	*done = 1;
+	return pause();
+}
+
+/* Somebody is just changing its charge, and is kept from going on, when the process ends. */
+static void case_busy(struct bench *b)
+{
+	volatile int *done = shared_memory(sizeof(int));
+	pid_t pid = tenant_fork(b, allocate_and_stay, (void *)done);
+	struct audit_process *process;
+	uint64_t begin;
+
+	while (!*done)
+		bench_pump(b, 1);
+	process = process_find(b->engine, pid);
+	CHECK(process);
+	__sync_fetch_and_add(&process->charging, 1);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	bench_pump(b, 20);
+	CHECK(bench_current(b) == 32 * MIB);
+	__sync_fetch_and_sub(&process->charging, 1);
+	begin = clock_ns();
+	while (bench_current(b))
+		bench_pump(b, 1);
+	CHECK(clock_ns() - begin < LIMIT_NS, "%lu us", (clock_ns() - begin) / 1000);
+	printf("ok 'exits: a process that ends while its charge is being changed'\n");
+}
+
+/* Nobody has asked for its exit code yet, and it is taken for one that lives. */
+static void case_adopt_dead(struct bench *b)
+{
+	struct audit_tenant tenant;
+	siginfo_t info;
+	pid_t pid = tenant_fork(b, allocate_and_stay, shared_memory(sizeof(int)));
+
+	kill(pid, SIGKILL);
+	CHECK(waitid(P_PID, pid, &info, WEXITED | WNOWAIT) == 0);
+	CHECK(engine_bind(b->engine, b->tenant, ENGINE_BIND_TREE, pid) == 0);
+	CHECK(engine_adopt(b->engine, pid) == 0);
+	CHECK(engine_tenant(b->engine, b->tenant, &tenant) == 0);
+	CHECK(tenant.taken[AUDIT_TABLE_PROCESSES] == 0, "%u", tenant.taken[AUDIT_TABLE_PROCESSES]);
+	CHECK(engine_unbind(b->engine, ENGINE_BIND_TREE, pid) == 0);
+	waitpid(pid, NULL, 0);
+	printf("ok 'exits: a process that is adopted after its end is charged nothing'\n");
+}
+
 static void *allocate_once(void *arg)
 {
 	unsigned long address;
@@ -142,6 +198,8 @@ int main(_unused_ int argc, char **argv)
 	case_kills(&b, 0, "while refused");
 	case_kills(&b, 60000 * MILLISECOND, "while held");
 	case_exec(&b);
+	case_busy(&b);
+	case_adopt_dead(&b);
 	bench_limit(&b, 64 * MIB, 0);
 	CHECK(tenant_wait(&b, tenant_fork(&b, threads_end, NULL)) == 0);
 	CHECK(empty_after(&b) < LIMIT_NS);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #define WAIT_NS (20000 * MILLISECOND)
+#define SIGNALS 60
 
 /* What a tenant tells the test. */
 struct told {
@@ -231,7 +232,101 @@ static void case_limit_raised(struct bench *b)
 	printf("ok 'holds: a raised limit lets a held call go'\n");
 }
 
-int main(_unused_ int argc, char **argv)
+/* For the process or for its thread, at any instant of the way into a hold: the signal finds the thread. */
+static void case_signal_any_time(struct bench *b)
+{
+	pid_t owner = start(b, &told[1], 600 * MIB);
+
+	CHECK(wait_until(b, &told[1].done) && told[1].code == 0);
+	for (int i = 0; i < SIGNALS; i++) {
+		pid_t pid = start(b, &told[0], 500 * MIB);
+		int status = 0;
+
+		usleep(random() % 4000);
+		CHECK((i % 2 ? kill(pid, SIGTERM) : tgkill(pid, pid, SIGTERM)) == 0);
+		for (int j = 0; j < PATIENCE && waitpid(pid, &status, WNOHANG) == 0; j++)
+			bench_pump(b, 2);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "%d: %x", i, status);
+	}
+	CHECK(finish(b, &told[1], owner) == 0);
+	printf("ok 'holds: %d signals at any instant of the way into a hold'\n", SIGNALS);
+}
+
+/* --- for bench/run ------------------------------------------------------------------------------------- */
+
+static bool has_ended(pid_t pid)
+{
+	return waitpid(pid, NULL, WNOHANG) == pid;
+}
+
+static bool has_handled(_unused_ pid_t pid)
+{
+	return told[0].handled != 0;
+}
+
+static bool has_stopped(pid_t pid)
+{
+	return state_of(pid) == 'T';
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* From the signal to what it does, in a thread that is held. */
+static uint64_t signal_takes(struct bench *b, int signal, bool (*is_seen)(pid_t))
+{
+	pid_t pid = start(b, &told[0], 500 * MIB);
+	uint64_t begin, took;
+	bool ended;
+
+	CHECK(wait_until_held(b, 1));
+	begin = clock_ns();
+	kill(pid, signal);
+	do {
+		ended = is_seen(pid);
+		took = clock_ns() - begin;
+	} while (!ended && took < 5000 * MILLISECOND && usleep(100) == 0);
+	CHECK(ended);
+	if (signal != SIGTERM) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	CHECK(wait_until_held(b, 0));
+	return took;
+}
+
+static void measure_signals(struct bench *b, unsigned n)
+{
+	const struct {
+		const char *name;
+		int signal;
+		bool (*is_seen)(pid_t);
+	} rows[] = {
+		{ "SIGTERM ends the process", SIGTERM, has_ended },
+		{ "a handler runs", SIGUSR1, has_handled },
+		{ "SIGSTOP stops the process", SIGSTOP, has_stopped },
+	};
+	uint64_t *took = calloc(n, sizeof(*took));
+
+	start(b, &told[1], 600 * MIB);
+	CHECK(took && wait_until(b, &told[1].done) && told[1].code == 0);
+	printf("%-40s %10s %10s %10s\n", "us after a signal to a held call", "median", "p99",
+	       "most");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (unsigned j = 0; j < n; j++)
+			took[j] = signal_takes(b, rows[i].signal, rows[i].is_seen) / 1000;
+		qsort(took, n, sizeof(*took), compare);
+		printf("%-40s %10lu %10lu %10lu\n", rows[i].name, took[n / 2], took[n * 99 / 100],
+		       took[n - 1]);
+	}
+	free(took);
+}
+
+int main(int argc, char **argv)
 {
 	struct bench b;
 
@@ -239,11 +334,17 @@ int main(_unused_ int argc, char **argv)
 	bench_limit(&b, 1000 * MIB, WAIT_NS);
 	fake_open(&b, argv[1]);
 	told = shared_memory(sizeof(*told) * 4);
+	if (argc > 2) {
+		measure_signals(&b, atoi(argv[2]));
+		bench_close(&b);
+		return 0;
+	}
 	case_order(&b);
 	case_sigterm(&b);
 	case_handler_and_stop(&b);
 	case_refuse(&b);
 	case_limit_raised(&b);
+	case_signal_any_time(&b);
 	CHECK(bench_current(&b) == 0 && b.n_events[AUDIT_EVENT_RAN] == 0);
 	bench_close(&b);
 	return 0;

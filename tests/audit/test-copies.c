@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What tenants may do to their copies of libcuda: write over them, replace or remove them, damage them,
+ * make many, map them and go. Whoever maps one that can be probed is counted, others are not concerned,
+ * and the engine comes up.
+ */
+#include "harness.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "audit/room.h"
+
+#define GRACE_NS    (300 * MILLISECOND)
+#define PATIENCE_MS 20000
+#define BEYOND	    6 /* so many copies more than a tenant has room for */
+
+static const char *original;
+static char folder[] = "/tmp/audit-copies-XXXXXX";
+static volatile int *go;
+
+static const char *name_of(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
+}
+
+/* Written in place, so that a file that is there stays the same file. */
+static void write_copy(const char *name, const char *from)
+{
+	static char bytes[1 << 20];
+	int in = open(from, O_RDONLY | O_CLOEXEC);
+	int out = open(name_of(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	ssize_t n = read(in, bytes, sizeof(bytes));
+
+	CHECK(in >= 0 && out >= 0 && n > 0 && n < (ssize_t)sizeof(bytes));
+	CHECK(write(out, bytes, n) == n);
+	close(in);
+	close(out);
+}
+
+static int is_named(const struct engine_library *library, void *userdata)
+{
+	return strcmp(library->path, name_of(userdata)) == 0;
+}
+
+static bool is_probed(struct bench *b, const char *name)
+{
+	return engine_each_library(b->engine, is_named, (void *)name);
+}
+
+static void wait_until_probed(struct bench *b, const char *name, bool probed)
+{
+	for (int i = 0; i < PATIENCE_MS && is_probed(b, name) != probed; i++)
+		bench_pump(b, 1);
+	CHECK(is_probed(b, name) == probed, "%s", name);
+}
+
+static int is_one_of_many(const struct engine_library *library, void *userdata)
+{
+	*(int *)userdata += strstr(library->path, "/many-") != NULL;
+	return 0;
+}
+
+static int n_of_many(struct bench *b)
+{
+	int n = 0;
+
+	engine_each_library(b->engine, is_one_of_many, &n);
+	return n;
+}
+
+/* --- tenants ----------------------------------------------------------------------------------------- */
+
+/* Maps a copy; when told to, uses it: 600 MiB fit, 600 more do not. */
+static int use(void *userdata)
+{
+	unsigned long address, damage = 0, arguments[6] = { (unsigned long)&address, 600 * MIB };
+	void *library = dlopen(name_of(userdata), RTLD_NOW);
+	void *fn = library ? dlsym(library, "cuMemAlloc_v2") : NULL;
+
+	if (!fn)
+		return 3;
+	while (!*go)
+		usleep(1000);
+	if (call_checked(fn, arguments, &damage) & 0xffffffff)
+		return 4;
+	return (call_checked(fn, arguments, &damage) & 0xffffffff) == OUT_OF_MEMORY && !damage ? 0
+											       : 5;
+}
+
+static int map_many(_unused_ void *userdata)
+{
+	char name[32];
+
+	for (int i = 0; i < AUDIT_TENANT_LIBRARIES + BEYOND; i++) {
+		snprintf(name, sizeof(name), "many-%d", i);
+		if (!dlopen(name_of(name), RTLD_NOW))
+			return 1;
+	}
+	return pause();
+}
+
+static void use_and_end(struct bench *b, const char *name)
+{
+	pid_t pid;
+	int code;
+
+	*go = 0;
+	pid = tenant_fork(b, use, (void *)name);
+	wait_until_probed(b, name, true);
+	*go = 1;
+	code = tenant_wait(b, pid);
+	CHECK(code == 0, "%d", code);
+}
+
+static void restart(struct bench *b)
+{
+	bench_leave(b);
+	bench_return(b);
+}
+
+/* --- cases ------------------------------------------------------------------------------------------- */
+
+/* A file that was looked at, and was nothing, becomes a copy. */
+static void case_written_over(struct bench *b)
+{
+	int fd;
+	void *at;
+
+	write_copy("over", "/proc/self/status");
+	fd = open(name_of("over"), O_RDONLY | O_CLOEXEC);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	CHECK(at != MAP_FAILED);
+	bench_pump(b, 50);
+	CHECK(!is_probed(b, "over"));
+	munmap(at, 4096);
+	close(fd);
+	write_copy("over", original);
+	use_and_end(b, "over");
+	printf("ok 'copies: a file that was looked at is written over'\n");
+}
+
+/* The tenant has it mapped; under its name is something else, or nothing, when the engine comes up. */
+static void case_replaced(struct bench *b)
+{
+	pid_t pid;
+	int code;
+
+	write_copy("replaced", original);
+	*go = 0;
+	pid = tenant_fork(b, use, "replaced");
+	wait_until_probed(b, "replaced", true);
+	CHECK(unlink(name_of("replaced")) == 0);
+	write_copy("replaced", "/proc/self/status");
+	restart(b);
+	CHECK(is_probed(b, "replaced"), "it is not probed when the programs begin");
+	unlink(name_of("replaced"));
+	restart(b);
+	CHECK(is_probed(b, "replaced"));
+	*go = 1;
+	code = tenant_wait(b, pid);
+	CHECK(code == 0, "%d", code);
+	printf("ok 'copies: one that is mapped is replaced, and removed, between two engines'\n");
+}
+
+/* What tells of its calls is there, some of their code is not. */
+static void cut_code(const char *name)
+{
+	void *library = dlopen(original, RTLD_NOW);
+	void *fn = library ? dlsym(library, "cuMemAlloc_v2") : NULL;
+	Dl_info info;
+
+	CHECK(fn && dladdr(fn, &info));
+	/* The linker puts code where it is in memory. */
+	CHECK(truncate(name_of(name), (char *)fn - (char *)info.dli_fbase) == 0);
+}
+
+static void case_damaged(struct bench *b)
+{
+	uint64_t told = b->n_events[AUDIT_EVENT_UNPROBED];
+
+	write_copy("garbage", original);
+	write_copy("cut", original);
+	write_copy("whole", original);
+	use_and_end(b, "garbage");
+	use_and_end(b, "cut");
+	use_and_end(b, "whole");
+	write_copy("garbage", "/proc/self/status");
+	cut_code("cut");
+	restart(b);
+	CHECK(!is_probed(b, "garbage"));
+	CHECK(!is_probed(b, "cut"));
+	CHECK(is_probed(b, "whole"));
+	CHECK(b->n_events[AUDIT_EVENT_UNPROBED] == told + 2, "%lu",
+	      b->n_events[AUDIT_EVENT_UNPROBED] - told);
+	printf("ok 'copies: damaged ones are told of, and the engine comes up'\n");
+}
+
+static void case_unused(struct bench *b)
+{
+	pid_t pid;
+
+	b->copies_grace_ns = GRACE_NS;
+	restart(b);
+	CHECK(engine_watch(b->engine, true) == 0);
+	write_copy("used", original);
+	*go = 0;
+	pid = tenant_fork(b, use, "used");
+	wait_until_probed(b, "used", true);
+	wait_until_probed(b, "whole", false);
+	bench_pump(b, 3 * GRACE_NS / MILLISECOND);
+	CHECK(is_probed(b, "used"));
+	CHECK(engine_unbind(b->engine, ENGINE_BIND_TREE, pid) == 0);
+	wait_until_probed(b, "used", false);
+	printf("ok 'copies: what no tenant maps any more is let go'\n");
+	CHECK(engine_bind(b->engine, b->tenant, ENGINE_BIND_TREE, pid) == 0);
+	wait_until_probed(b, "used", true);
+	*go = 1;
+	CHECK(tenant_wait(b, pid) == 0);
+	printf("ok 'copies: and is probed again when who maps it becomes a tenant'\n");
+}
+
+static void case_many(struct bench *b)
+{
+	uint64_t told = b->n_events[AUDIT_EVENT_UNPROBED];
+	uint32_t first = b->tenant;
+	char name[32];
+	pid_t pid;
+
+	for (int i = 0; i < AUDIT_TENANT_LIBRARIES + BEYOND; i++) {
+		snprintf(name, sizeof(name), "many-%d", i);
+		write_copy(name, original);
+	}
+	write_copy("quiet", original);
+	wait_until_probed(b, "used", false);
+	pid = tenant_fork(b, map_many, NULL);
+	for (int i = 0; i < PATIENCE_MS && b->n_events[AUDIT_EVENT_UNPROBED] < told + BEYOND; i++)
+		bench_pump(b, 1);
+	CHECK(n_of_many(b) == AUDIT_TENANT_LIBRARIES, "%d", n_of_many(b));
+	CHECK(engine_tenant_new(b->engine, "quiet", &b->tenant) == 0);
+	bench_limit(b, 1000 * MIB, 0);
+	use_and_end(b, "quiet");
+	kill(pid, SIGKILL);
+	b->tenant = first;
+	tenant_wait(b, pid);
+	printf("ok 'copies: %d of one tenant, and room for those of another'\n",
+	       AUDIT_TENANT_LIBRARIES);
+}
+
+static void folder_remove(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	if (system(command))
+		fprintf(stderr, "%s stays\n", folder);
+}
+
+int main(_unused_ int argc, char **argv)
+{
+	struct bench b;
+
+	bench_open(&b, ENGINE_RUNG_AUTO, 4096 * MIB);
+	bench_limit(&b, 1000 * MIB, 0);
+	CHECK(mkdtemp(folder));
+	atexit(folder_remove);
+	original = argv[1];
+	go = shared_memory(sizeof(int));
+	CHECK(engine_watch(b.engine, true) == 0);
+	case_written_over(&b);
+	case_replaced(&b);
+	CHECK(engine_watch(b.engine, true) == 0);
+	case_damaged(&b);
+	case_unused(&b);
+	case_many(&b);
+	bench_close(&b);
+	return 0;
+}
