@@ -91,7 +91,15 @@ static noinline __u64 return_page(void)
 	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 }
 
-/* Whether the call that the thread is in, as far as we know, goes on around one that begins at @sp. */
+/*
+ * Whether the call that the thread is in, as far as we know, goes on around one that begins at @sp.
+ *
+ * The kernel keeps a list of the returns that it waits for, but a call that a handler has jumped out of stays
+ * on it as long as the thread is deeper on its stack; only the word where its return address was tells that
+ * it is over. A tenant may write the kernel's address there again, and so have a call of his taken for one of
+ * the driver's. He gains no more than who enters the driver behind the probe: it is what the second gate,
+ * and the device's own numbers, are for.
+ */
 static noinline int call_is_around(struct thread *t, __u64 sp)
 {
 	return sp < t->sp && thread_process_lives(t) && user_read(t->sp, 8) == return_page();
