@@ -123,9 +123,10 @@ static struct ctn_memory *memory_take(struct ctn_session *session, u64 address, 
 	struct ctn_memory *memory = kzalloc(sizeof(*memory), GFP_KERNEL_ACCOUNT);
 
 	*ret_error = memory ? ctn_memory_pin(session->device, memory, address, size) : -ENOMEM;
-	if (*ret_error == 0)
+	if (*ret_error == 0 || !memory)
 		return memory;
-	kfree(memory);
+	/* Nothing is pinned, but there may be a list that was to name it. */
+	memory_drop(session, memory, /* unpin= */ true);
 	return NULL;
 }
 

@@ -293,15 +293,72 @@ static int learn_protocol(void)
 	return r;
 }
 
+static long available_kb(void)
+{
+	char line[128];
+	long kb = 0;
+	FILE *f = fopen("/proc/meminfo", "r");
+
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "MemAvailable: %ld", &kb) != 1)
+		;
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+/* Memory whose pages lie nowhere near each other, as they came in another order; the last is not there. */
+static uint8_t *scattered(size_t size)
+{
+	uint8_t *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t i, n = size / PAGE;
+
+	madvise(at, size, MADV_NOHUGEPAGE);
+	for (i = 0; i < n; i++)
+		at[i * 7 % n * PAGE] = 1;
+	mprotect(at + size - PAGE, PAGE, PROT_NONE);
+	return at;
+}
+
+/* Grants that are refused when 4,095 of their pages were pinned take no memory of the kernel's along. */
+static bool refusals_leave_nothing(void)
+{
+	const size_t size = 4096 * PAGE;
+	struct cotenant_ioc_open open_args = { .version = COTENANT_ABI_VERSION };
+	struct cotenant_ioc_grant grant = { .size = size };
+	long before;
+	int i;
+
+	memcpy(open_args.hash, hash, sizeof(hash));
+	open_args.block =
+		(uintptr_t)mmap(NULL, SESSION_SIZE + WIRE_HEAP_SIZE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	open_args.heap = open_args.block + SESSION_SIZE;
+	grant.address = (uintptr_t)scattered(size);
+	device = open(DEVICE, O_RDWR | O_CLOEXEC);
+	if (ioctl(device, COTENANT_IOC_OPEN, &open_args) < 0)
+		return false;
+	before = available_kb();
+	for (i = 0; i < 400; i++)
+		if (ioctl(device, COTENANT_IOC_GRANT, &grant) == 0 || errno != EFAULT)
+			return false;
+	printf("%ld kB were available, then %ld\n", before, available_kb());
+	/* A list of 64 KiB each would be 25 MiB. */
+	return before - available_kb() < 12 << 10;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : 1, i;
-	time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 10);
+	time_t end;
 	pid_t children[N_CHILDREN] = { 0 };
 
 	counts = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (counts == MAP_FAILED || learn_protocol() < 0)
 		return 2;
+	if (!refusals_leave_nothing())
+		return 3;
+	close(device);
+	end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 10);
 	while (time(NULL) < end) {
 		i = (unsigned)rand_r(&seed) % N_CHILDREN;
 		if (children[i] > 0) {
