@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A library with NVML's names for test-gpu: two devices, 100 processes on the
- * first of which two have both kinds of context and one tells no number.
+ * first of which two have both kinds of context and one tells no number. With
+ * FAKE_MIG a third is there, partitioned: instances in its first and third place.
  */
 #include "gpu/nvml_abi.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -15,7 +17,9 @@
 NVML_CALLS(DECLARE)
 #undef DECLARE
 
-static int devices[2];
+#define PARTITIONED 2
+
+static int devices[6]; /* from the fourth on: instances */
 
 int fake_init(void)
 {
@@ -41,7 +45,7 @@ int fake_cuda_version(int *ret)
 
 int fake_device_count(unsigned *ret)
 {
-	*ret = 2;
+	*ret = getenv("FAKE_MIG") ? 3 : 2;
 	return NVML_OK;
 }
 
@@ -58,7 +62,8 @@ static int index_of(nvml_device device)
 
 int fake_device_uuid(nvml_device device, char *text, unsigned size)
 {
-	snprintf(text, size, "GPU-0000000%d-aaaa-bbbb-cccc-000000000000", index_of(device));
+	snprintf(text, size, "%s-0000000%d-aaaa-bbbb-cccc-000000000000",
+		 index_of(device) > PARTITIONED ? "MIG" : "GPU", index_of(device));
 	return NVML_OK;
 }
 
@@ -66,6 +71,43 @@ int fake_device_name(nvml_device device, char *text, unsigned size)
 {
 	snprintf(text, size, "Fake %d", index_of(device));
 	return NVML_OK;
+}
+
+int fake_device_pci(nvml_device device, struct nvml_pci *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	snprintf(ret->bus_id, sizeof(ret->bus_id), "00000000:0%d:00.0", index_of(device) + 1);
+	return NVML_OK;
+}
+
+int fake_device_serial(nvml_device device, char *text, unsigned size)
+{
+	if (index_of(device))
+		return NVML_NOT_SUPPORTED;
+	snprintf(text, size, "1234567890");
+	return NVML_OK;
+}
+
+int fake_mig_mode(nvml_device device, unsigned *now, unsigned *pending)
+{
+	if (index_of(device) < PARTITIONED)
+		return NVML_NOT_SUPPORTED;
+	*now = *pending = NVML_MIG_ENABLED;
+	return NVML_OK;
+}
+
+int fake_mig_count(_unused_ nvml_device device, unsigned *ret)
+{
+	if (strcmp(getenv("FAKE_MIG"), "silent") == 0)
+		return NVML_NOT_SUPPORTED;
+	*ret = 3;
+	return NVML_OK;
+}
+
+int fake_mig_by_index(_unused_ nvml_device device, unsigned i, nvml_device *ret)
+{
+	*ret = &devices[PARTITIONED + 1 + i];
+	return i == 1 ? NVML_NOT_FOUND : NVML_OK;
 }
 
 int fake_device_memory(_unused_ nvml_device device, struct nvml_memory *ret)

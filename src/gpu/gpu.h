@@ -24,9 +24,21 @@
 
 struct gpu;
 
+/**
+ * struct gpu_device - a device, or an instance of a partitioned one (MIG)
+ * @uuid:	"GPU-..." or "MIG-..."
+ * @index:	its number in NVML, -1 for an instance
+ * @bus_id:	where it is, "00000000:01:00.0"; empty for an instance, and where NVML does not tell
+ * @serial:	likewise
+ *
+ * A partitioned device is not listed itself: its memory is that of its instances.
+ */
 struct gpu_device {
 	char uuid[GPU_UUID_SIZE];
 	char name[96];
+	int index;
+	char bus_id[32];
+	char serial[32];
 	uint64_t total_bytes;
 };
 

@@ -11,6 +11,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 
+#define INSTANCES_MAX 8 /* of one device; drivers of today have seven at most */
+
 struct nvml {
 	struct gpu gpu;
 	void *library;
@@ -262,21 +264,60 @@ static void find_library_dir(struct nvml *nvml)
 		gpu->library_dir[0] = '\0';
 }
 
-static int read_device(struct nvml *nvml, unsigned i)
+/* The next of the list: a device, or an instance of one. */
+static int read_device(struct nvml *nvml, nvml_device handle, int index)
 {
-	struct gpu_device *d = &nvml->gpu.devices[i];
+	struct gpu_device *d = &nvml->gpu.devices[nvml->gpu.n_devices];
 	struct nvml_memory memory;
+	struct nvml_pci pci;
 	int r;
 
-	r = nvml_errno(nvml->call.device_by_index(i, &nvml->handles[i]));
+	r = nvml_errno(nvml->call.device_uuid(handle, d->uuid, sizeof(d->uuid)));
 	if (r == 0)
-		r = nvml_errno(nvml->call.device_uuid(nvml->handles[i], d->uuid, sizeof(d->uuid)));
+		r = nvml_errno(nvml->call.device_name(handle, d->name, sizeof(d->name)));
 	if (r == 0)
-		r = nvml_errno(nvml->call.device_name(nvml->handles[i], d->name, sizeof(d->name)));
-	if (r == 0)
-		r = nvml_errno(nvml->call.device_memory(nvml->handles[i], &memory));
-	if (r == 0)
-		d->total_bytes = memory.total;
+		r = nvml_errno(nvml->call.device_memory(handle, &memory));
+	if (r < 0)
+		return r;
+	d->total_bytes = memory.total;
+	d->index = index;
+	if (index >= 0 && nvml->call.device_pci && nvml->call.device_pci(handle, &pci) == NVML_OK)
+		snprintf(d->bus_id, sizeof(d->bus_id), "%.31s", pci.bus_id);
+	if (index < 0 || !nvml->call.device_serial ||
+	    nvml->call.device_serial(handle, d->serial, sizeof(d->serial)) != NVML_OK)
+		d->serial[0] = '\0';
+	nvml->handles[nvml->gpu.n_devices++] = handle;
+	return 0;
+}
+
+static bool is_partitioned(const struct nvml *nvml, nvml_device handle)
+{
+	unsigned now = 0, pending = 0;
+
+	return nvml->call.mig_mode && nvml->call.mig_mode(handle, &now, &pending) == NVML_OK &&
+	       now == NVML_MIG_ENABLED;
+}
+
+/*
+ * The instances of a device. Each has its own memory, UUID and list of processes; the numbers of their
+ * places have gaps. Without the calls that list them a device would be shown as having nobody on it, so it
+ * is refused.
+ */
+static int read_instances(struct nvml *nvml, nvml_device handle)
+{
+	unsigned i, n = 0;
+	nvml_device instance;
+	int r = -EOPNOTSUPP;
+
+	if (nvml->call.mig_count && nvml->call.mig_by_index)
+		r = nvml_errno(nvml->call.mig_count(handle, &n));
+	for (i = 0; r == 0 && i < MIN(n, (unsigned)INSTANCES_MAX); i++) {
+		r = nvml_errno(nvml->call.mig_by_index(handle, i, &instance));
+		if (r == 0)
+			r = read_device(nvml, instance, /* index= */ -1);
+		else if (r == -ENOENT)
+			r = 0;
+	}
 	return r;
 }
 
@@ -284,6 +325,8 @@ static int read_devices(struct nvml *nvml, char reason[200])
 {
 	struct gpu *gpu = &nvml->gpu;
 	unsigned i, n = 0;
+	nvml_device handle;
+	bool parts = false;
 	int r;
 
 	r = nvml_errno(nvml->call.device_count(&n));
@@ -291,18 +334,22 @@ static int read_devices(struct nvml *nvml, char reason[200])
 		snprintf(reason, 200, "NVML does not tell how many devices there are");
 		return r;
 	}
-	gpu->devices = calloc(n + 1, sizeof(*gpu->devices));
-	nvml->handles = calloc(n + 1, sizeof(*nvml->handles));
+	gpu->devices = calloc(n * INSTANCES_MAX + 1, sizeof(*gpu->devices));
+	nvml->handles = calloc(n * INSTANCES_MAX + 1, sizeof(*nvml->handles));
 	if (!gpu->devices || !nvml->handles)
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
-		r = read_device(nvml, i);
+		r = nvml_errno(nvml->call.device_by_index(i, &handle));
+		if (r == 0) {
+			parts = is_partitioned(nvml, handle);
+			r = parts ? read_instances(nvml, handle) : read_device(nvml, handle, i);
+		}
 		if (r < 0) {
-			snprintf(reason, 200, "NVML does not tell about device %u", i);
+			snprintf(reason, 200, "NVML does not tell about %sdevice %u",
+				 parts ? "the instances of " : "", i);
 			return r;
 		}
 	}
-	gpu->n_devices = n;
 	return 0;
 }
 

@@ -56,6 +56,15 @@ struct nvml_memory_limits {
 	uint64_t hard_bytes;
 };
 
+struct nvml_pci {
+	char bus_id_legacy[16];
+	uint32_t numbers[5];
+	char bus_id[32];
+};
+
+#define NVML_MIG_ENABLED 1
+
+_Static_assert(sizeof(struct nvml_pci) == 68, "as the library has it");
 _Static_assert(sizeof(struct nvml_memory) == 24, "as the library has it");
 _Static_assert(sizeof(struct nvml_process) == 24, "as the library has it");
 _Static_assert(sizeof(struct nvml_process_sample) == 32, "as the library has it");
@@ -75,6 +84,12 @@ _Static_assert(sizeof(struct nvml_memory_limits) == 24, "as the library has it")
 		  (unsigned, nvml_device *))                                                       \
 	NVML_CALL(device_uuid, "nvmlDeviceGetUUID", true, (nvml_device, char *, unsigned))         \
 	NVML_CALL(device_name, "nvmlDeviceGetName", true, (nvml_device, char *, unsigned))         \
+	NVML_CALL(device_pci, "nvmlDeviceGetPciInfo_v3", false, (nvml_device, struct nvml_pci *))  \
+	NVML_CALL(device_serial, "nvmlDeviceGetSerial", false, (nvml_device, char *, unsigned))    \
+	NVML_CALL(mig_mode, "nvmlDeviceGetMigMode", false, (nvml_device, unsigned *, unsigned *))  \
+	NVML_CALL(mig_count, "nvmlDeviceGetMaxMigDeviceCount", false, (nvml_device, unsigned *))   \
+	NVML_CALL(mig_by_index, "nvmlDeviceGetMigDeviceHandleByIndex", false,                      \
+		  (nvml_device, unsigned, nvml_device *))                                          \
 	NVML_CALL(device_memory, "nvmlDeviceGetMemoryInfo", true,                                  \
 		  (nvml_device, struct nvml_memory *))                                             \
 	NVML_CALL(device_utilization, "nvmlDeviceGetUtilizationRates", false,                      \

@@ -46,6 +46,30 @@ static void test_processes(struct gpu *gpu)
 	      "gpu: nobody since");
 }
 
+static void test_partitioned(const char *library)
+{
+	struct gpu *gpu = NULL;
+
+	setenv("FAKE_MIG", "1", 1);
+	if (!check(gpu_open(library, &gpu) == 0, "trap 14: a library with a partitioned device"))
+		return;
+	check(gpu->n_devices == 4 &&
+		      str_eq(gpu->devices[2].uuid, "MIG-00000003-aaaa-bbbb-cccc-000000000000") &&
+		      str_eq(gpu->devices[3].uuid, "MIG-00000005-aaaa-bbbb-cccc-000000000000"),
+	      "trap 14: its instances are devices, it itself is none");
+	check(gpu->devices[1].index == 1 && gpu->devices[2].index == -1 &&
+		      !*gpu->devices[2].bus_id &&
+		      str_eq(gpu->devices[1].bus_id, "00000000:02:00.0"),
+	      "trap 14: an instance has no number and no place of its own");
+	gpu_close(gpu);
+	setenv("FAKE_MIG", "silent", 1);
+	check(gpu_open(library, &gpu) == 0 && gpu->n_devices == 0 &&
+		      strstr(gpu->reason, "instances of device 2"),
+	      "trap 14: who does not list the instances is refused, and why");
+	gpu_close(gpu);
+	unsetenv("FAKE_MIG");
+}
+
 int main(_unused_ int argc, char **argv)
 {
 	struct gpu *gpu = NULL;
@@ -55,6 +79,7 @@ int main(_unused_ int argc, char **argv)
 	test_devices(gpu);
 	test_processes(gpu);
 	gpu_close(gpu);
+	test_partitioned(argv[1]);
 
 	check(gpu_open("/nowhere/libnvidia-ml.so.1", &gpu) == 0 && gpu->n_devices == 0 &&
 		      strstr(gpu->reason, "/nowhere"),
