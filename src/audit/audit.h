@@ -75,14 +75,28 @@ struct audit_tenant {
 #define AUDIT_CONTEXT_UNKNOWN (~0ULL)
 #define AUDIT_CONTEXT_GUESS   (512ULL << 20)
 
+#define AUDIT_DEVICE_NAMES     5 /* what a device is called: UUID, places on the bus, serial number */
+#define AUDIT_DEVICE_NAME_SIZE 96
+
+/** audit_name_hash() - of a name of a device, whichever case its letters have; never 0 */
+static inline __attribute__((always_inline)) __u64 audit_name_hash(const char *name)
+{
+	__u64 hash = 0xcbf29ce484222325ULL;
+
+	for (__u32 i = 0; i < AUDIT_DEVICE_NAME_SIZE && name[i]; i++)
+		hash = (hash ^ (name[i] | 0x20)) * 0x100000001b3ULL;
+	return hash ? hash : 1;
+}
+
 /**
  * struct audit_device - one device (user space writes all)
  * @uuid:		its identity
  * @in_use:		whether this number names a device
- * @nvml_index:		its number in NVML
+ * @nvml_index:		its number in NVML, ~0 for one that has none
  * @total:		bytes that it has
  * @context_bytes:	what a process' first context is taken to cost until the books are settled, or
  *			AUDIT_CONTEXT_UNKNOWN
+ * @names:		hashes of what it is called in NVML, 0 for none
  *
  * What all tenants together use of it, and what nobody owns, is the ledger of tenant 0; its max is
  * the total less the reserve.
@@ -93,6 +107,7 @@ struct audit_device {
 	__u32 nvml_index;
 	__u64 total;
 	__u64 context_bytes;
+	__u64 names[AUDIT_DEVICE_NAMES];
 };
 
 enum audit_process_state {

@@ -43,6 +43,25 @@ static void uuid_bytes(const char *uuid, uint8_t ret[16])
 	}
 }
 
+/*
+ * What NVML finds it by. A place on the bus has its domain in eight digits; NVML takes it in four, too, and
+ * without one where that is zero.
+ */
+static void name_device(const struct gpu_device *g, uint64_t names[AUDIT_DEVICE_NAMES])
+{
+	unsigned n = 0;
+
+	names[n++] = audit_name_hash(g->uuid);
+	if (*g->serial)
+		names[n++] = audit_name_hash(g->serial);
+	if (strlen(g->bus_id) <= strlen("00000000:"))
+		return;
+	names[n++] = audit_name_hash(g->bus_id);
+	names[n++] = audit_name_hash(g->bus_id + strlen("0000"));
+	if (strncmp(g->bus_id, "00000000:", strlen("00000000:")) == 0)
+		names[n++] = audit_name_hash(g->bus_id + strlen("00000000:"));
+}
+
 void daemon_devices_apply(struct daemon *d)
 {
 	struct audit_device device;
@@ -51,7 +70,8 @@ void daemon_devices_apply(struct daemon *d)
 	for (i = 0; d->engine && i < daemon_n_devices(d); i++) {
 		memset(&device, 0, sizeof(device));
 		uuid_bytes(d->gpu->devices[i].uuid, device.uuid);
-		device.nvml_index = i;
+		name_device(&d->gpu->devices[i], (uint64_t *)device.names);
+		device.nvml_index = d->gpu->devices[i].index;
 		device.total = d->gpu->devices[i].total_bytes;
 		device.context_bytes =
 			d->context_bytes[i] ? d->context_bytes[i] : AUDIT_CONTEXT_UNKNOWN;

@@ -28,6 +28,7 @@ static int handle_argument(const struct row *row)
 	case ROW_GRAPH_CLONE:
 	case ROW_CAPTURE_END:
 	case ROW_NVML_HANDLE:
+	case ROW_NVML_HANDLE_BY_NAME:
 	case ROW_GREEN_CONTEXT:
 		return row->b;
 	default:

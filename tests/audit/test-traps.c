@@ -547,7 +547,7 @@ static void context_takes_all_along(void)
 	EXPECT(0);
 }
 
-/* 13 and 14: an instance of a partitioned device has a UUID like any other */
+/* 13 */
 static void device_by_uuid(void)
 {
 	unsigned char uuid[16];
@@ -558,6 +558,61 @@ static void device_by_uuid(void)
 	CHECK(CUDA("cuCtxCreate_v2", &context, 0, 0) == 0);
 	allocate(10 * MIB);
 	CHECK(current_on(0) == 0 && current_on(1) == 10 * MIB);
+}
+
+static uint64_t nvml_free_of(const char *call, const void *what)
+{
+	struct {
+		unsigned long total, unused, used;
+	} memory = { 4096 * MIB, 4000 * MIB, 96 * MIB };
+	unsigned long handle = 0;
+
+	CHECK(CUDA(call, what, &handle) == 0);
+	CHECK(CUDA("nvmlDeviceGetMemoryInfo", handle, &memory) == 0);
+	return memory.unused;
+}
+
+/* What a device is called in NVML, by whichever call. */
+static void device_by_nvml(void)
+{
+	unsigned long context;
+
+	CHECK(CUDA("cuCtxCreate_v2", &context, 0, 1) == 0);
+	allocate(10 * MIB);
+	CHECK(current_on(1) == 10 * MIB);
+	CHECK(nvml_free_of("nvmlDeviceGetHandleByIndex_v2", (void *)0) == 1000 * MIB);
+	CHECK(nvml_free_of("nvmlDeviceGetHandleByIndex_v2", (void *)1) == 990 * MIB);
+	CHECK(nvml_free_of("nvmlDeviceGetHandleByUUID", "gpu-2") == 990 * MIB);
+	CHECK(nvml_free_of("nvmlDeviceGetHandleByUUID", "GPU-1") == 1000 * MIB);
+	CHECK(nvml_free_of("nvmlDeviceGetHandleByPciBusId_v2", "0000:0b:00.0") == 990 * MIB);
+	CHECK(nvml_free_of("nvmlDeviceGetHandleBySerial", "serial 2") == 990 * MIB);
+	/* One that nobody knows is told what the driver says. */
+	CHECK(nvml_free_of("nvmlDeviceGetHandleByUUID", "GPU-3") == 4000 * MIB);
+}
+
+/* 14: the older call for a UUID names the whole device, which is none of ours; the newer one the instance. */
+static void partitioned_device(void)
+{
+	static const unsigned char whole[16] = "the whole device";
+	unsigned char uuid[16];
+	unsigned long context, handle = 0x9000;
+	struct {
+		unsigned long total, unused, used;
+	} memory = { 4096 * MIB, 4000 * MIB, 96 * MIB };
+
+	memcpy(fakes->uuid, whole, sizeof(uuid));
+	CHECK(CUDA("cuDeviceGetUuid", uuid, 0) == 0);
+	memcpy(fakes->uuid, uuids[1], sizeof(uuid));
+	CHECK(CUDA("cuDeviceGetUuid_v2", uuid, 0) == 0);
+	memcpy(fakes->uuid, whole, sizeof(uuid));
+	CHECK(CUDA("cuDeviceGetUuid", uuid, 0) == 0);
+	CHECK(CUDA("cuCtxCreate_v2", &context, 0, 0) == 0);
+	allocate(10 * MIB);
+	CHECK(current_on(0) == 0 && current_on(1) == 10 * MIB);
+	/* Its handle is found by its place in the whole device; it says who it is. */
+	CHECK(CUDA("nvmlDeviceGetUUID", handle, "GPU-2", 96) == 0);
+	CHECK(CUDA("nvmlDeviceGetMemoryInfo", handle, &memory) == 0);
+	CHECK(memory.unused == 990 * MIB && memory.total == LIMIT);
 }
 
 /* 18 */
@@ -731,7 +786,8 @@ static const struct {
 	{ "12 graphs and captures", graphs, 1 },
 	{ "12 graphs under a handle that was used before", graphs_under_one_handle, 1 },
 	{ "13 devices go by UUID", device_by_uuid, 2 },
-	{ "14 an instance of a partitioned device is a device", device_by_uuid, 2 },
+	{ "13 devices go by what NVML calls them", device_by_nvml, 2 },
+	{ "14 an instance of a partitioned device is a device", partitioned_device, 2 },
 	{ "18 copies for 32 bits are refused", narrow_copies, 1 },
 	{ "19 other interfaces than CUDA's: the device's own number", what_only_the_device_knows,
 	  1 },
@@ -768,6 +824,9 @@ static void devices_set(unsigned n)
 		struct engine_limits limits = { .max_bytes = LIMIT };
 
 		memcpy(device.uuid, uuids[i], sizeof(device.uuid));
+		device.names[0] = audit_name_hash(i ? "GPU-2" : "GPU-1");
+		device.names[1] = audit_name_hash(i ? "0000:0B:00.0" : "0000:0A:00.0");
+		device.names[2] = audit_name_hash(i ? "serial 2" : "serial 1");
 		CHECK(engine_device_set(b.engine, i, &device, 0) == 0);
 		CHECK(engine_tenant_limit(b.engine, b.tenant, i, &limits) == 0);
 	}

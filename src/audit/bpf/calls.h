@@ -802,14 +802,50 @@ static noinline int info_nvml(struct thread *t, const struct row *row)
 	return write_results(t, 8);
 }
 
-static noinline int nvml_handle(struct thread *t, const struct row *row)
+static noinline int nvml_device_by_index(__u32 index)
 {
-	__u32 index = ARGUMENT(t, row->a);
-
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
 		if (devices[i].in_use && devices[i].nvml_index == index)
-			t->call_device = i;
-	return object_new(t, OBJECT_NVML, user_read(ARGUMENT(t, row->b), 8), 0) != 0;
+			return i;
+	return AUDIT_NO_DEVICE;
+}
+
+static noinline int device_is_called(const struct audit_device *device, __u64 name)
+{
+	for (__u32 i = 0; i < AUDIT_DEVICE_NAMES; i++)
+		if (device->names[i] == name)
+			return device->in_use;
+	return 0;
+}
+
+/* By UUID, place on the bus or serial number, as the text at @address says. */
+alone int nvml_device_by_name(struct thread *t, __u64 address)
+{
+	__u64 name;
+
+	if (!t)
+		return AUDIT_NO_DEVICE;
+	t->scratch[0] = 0;
+	bpf_probe_read_user_str(t->scratch, AUDIT_DEVICE_NAME_SIZE, (void *)address);
+	name = audit_name_hash((const char *)t->scratch);
+	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
+		if (device_is_called(&devices[i], name))
+			return i;
+	return AUDIT_NO_DEVICE;
+}
+
+static noinline int nvml_handle(struct thread *t, const struct row *row)
+{
+	__u64 what = ARGUMENT(t, row->a), handle = ARGUMENT(t, row->b);
+	__u32 device = row->action == ROW_NVML_HANDLE ? nvml_device_by_index(what)
+						      : nvml_device_by_name(t, what);
+
+	if (device == AUDIT_NO_DEVICE)
+		return 0;
+	if (row->action != ROW_NVML_NAME)
+		handle = user_read(handle, 8);
+	t->call_device = device;
+	return object_new(t, OBJECT_NVML, handle, 0) != 0;
 }
 
 alone int leave_info(struct thread *t)
@@ -825,6 +861,8 @@ alone int leave_info(struct thread *t)
 	case ROW_INFO_TOTAL:
 		return info_device_total(t, row);
 	case ROW_NVML_HANDLE:
+	case ROW_NVML_HANDLE_BY_NAME:
+	case ROW_NVML_NAME:
 		return nvml_handle(t, row);
 	default:
 		return info_nvml(t, row);
