@@ -169,6 +169,9 @@ static json_t *advisory_json(struct daemon *d)
 	    "a process that copies or rewrites libcuda to get around the probes is found when the "
 	    "books are settled, not stopped; under `cotenant run --gate` it is ended by "
 	    "on-failure");
+	say(list, "sizes that a program keeps in its memory (descriptors of arrays, properties of "
+		  "cuMemCreate, parameters of graph nodes) it can change between the check and the "
+		  "call; what it took by that is charged when the books are settled");
 	say(list,
 	    "a copy of libcuda that nobody has mapped before and that is in none of the usual "
 	    "places can make its first calls before it is probed; they are charged when the books "

@@ -257,7 +257,7 @@ def machine():
         yield
 
 
-def host_in_use(env, *options, become=()):
+def host_in_use(env, *options, become=(), knows_contexts=True):
     """What the fixtures yield: a host until the test is over; skips where the machine cannot enforce limits."""
     host = Host(env)
     host.options += options
@@ -268,7 +268,8 @@ def host_in_use(env, *options, become=()):
         host.stop()
         shutil.rmtree(host.dir)
         pytest.skip(f"this machine cannot enforce limits: {reason}")
-    host.learn_contexts()
+    if knows_contexts:
+        host.learn_contexts()
     yield host
     host.close()
 
@@ -293,6 +294,12 @@ def small_host(machine):
 def large_context_host(machine):
     """A host where a context takes 300 MiB."""
     yield from host_in_use({"SOFTGPU_CONTEXT": "300M"})
+
+
+@pytest.fixture
+def new_driver_host(machine):
+    """A host whose daemon has never seen a context of this driver, each of which takes 300 MiB."""
+    yield from host_in_use({"SOFTGPU_CONTEXT": "300M"}, knows_contexts=False)
 
 
 @pytest.fixture

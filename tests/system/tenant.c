@@ -9,6 +9,7 @@
  *	pool-alloc SIZE STREAM		cuMemAllocAsync: the code, and the address where it is 0
  *	pool-free ADDRESS STREAM	cuMemFreeAsync: the code
  *	pool-trim SIZE	cuMemPoolTrimTo of the device's default pool: the code
+ *	race N		N times cuArray3DCreate while another thread changes the descriptor: how many failed
  *	block STREAM	keep the stream busy until "unblock": the code
  *	unblock		let all streams go on, and wait for them: the code
  *	info		cuMemGetInfo: code, free, total
@@ -22,6 +23,7 @@
  */
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,7 +188,43 @@ static void do_pool_trim(size_t keep, int device)
 	printf("%d\n", r ? r : trim(pool, keep));
 }
 
-static void wait_while_blocked(__attribute__((unused)) void *unused)
+struct array {
+	size_t width, height, depth;
+	unsigned format, channels, flags;
+};
+
+static struct array contested = {
+	.width = 1024, .height = 1, .format = /* float */ 0x20, .channels = 1
+};
+static volatile int racing;
+
+static void *change_array(_unused_ void *arg)
+{
+	while (racing) {
+		*(volatile size_t *)&contested.height = 1;
+		*(volatile size_t *)&contested.height = 4096;
+	}
+	return NULL;
+}
+
+static void do_race(unsigned long rounds)
+{
+	int (*create)(void **, const struct array *) = find(library, "cuArray3DCreate_v2");
+	unsigned long failed = 0;
+	pthread_t thread;
+	void *array;
+
+	racing = 1;
+	if (pthread_create(&thread, NULL, change_array, NULL))
+		exit(1);
+	while (rounds--)
+		failed += create(&array, &contested) != 0;
+	racing = 0;
+	pthread_join(thread, NULL);
+	printf("%lu\n", failed);
+}
+
+static void wait_while_blocked(_unused_ void *unused)
 {
 	while (blocked)
 		usleep(1000);
@@ -311,6 +349,8 @@ static int obey(const char *line, int device)
 		do_pool_free(n, size);
 	else if (sscanf(line, "pool-trim %lu", &size) == 1)
 		do_pool_trim(size, device);
+	else if (sscanf(line, "race %lu", &n) == 1)
+		do_race(n);
 	else if (sscanf(line, "block %lu", &n) == 1)
 		do_block(n);
 	else if (strcmp(line, "unblock") == 0)

@@ -362,6 +362,28 @@ def test_trap_11_what_a_pool_has_given_back_refuses_nobody(host):
         assert pools.ask(f"free {address}") == 0
 
 
+def test_a_descriptor_that_changes_under_the_check_is_charged_in_the_end(host):
+    tenant = host.run("--memory.max", "2G", name="t").started()
+    assert tenant.ask("race 60") == ["0"]
+
+    def used_and_charged():
+        device = host.json("api", "devices.list")["devices"][0]
+        return device["memory.charged"] >= device["memory.used"] > 0
+
+    # 60 arrays of 4 KiB or 16 MiB each, whatever it was when the driver looked.
+    eventually(used_and_charged, "it is charged for what it has", 2)
+
+
+def test_first_contexts_of_a_new_driver_stay_within_the_limit(new_driver_host):
+    host = new_driver_host
+    # No cgroup of their own: the driver itself keeps no limit here.
+    host.cotenant("set", "--user", ALICE, "--name", "t", "memory.max=1G")
+    tenants = [host.spawn(user=ALICE) for _ in range(5)]
+    codes = [int(tenant.answer(60)[0]) for tenant in tenants]
+    assert set(codes) == {0, OUT_OF_MEMORY} and 1 <= codes.count(0) <= 3
+    assert host.json("api", "devices.list")["devices"][0]["memory.used"] <= GIB
+
+
 def test_adopt_what_runs_already(host):
     tenant = host.spawn(user=BOB).started()
     assert tenant.alloc(700 * MIB) > 0
