@@ -261,7 +261,8 @@ enum audit_event_kind {
 	AUDIT_EVENT_RAN,	/* a call that was to be answered has run all the same */
 	AUDIT_EVENT_THROTTLED,	/* launches are held to the share of `tenant`; told now and then */
 	AUDIT_EVENT_UNPACED, /* nobody probed the launches of a process in time: they run as they come */
-	AUDIT_EVENT_LIBRARY,	  /* user space: a copy of libcuda is probed now */
+	AUDIT_EVENT_STRANGER, /* a user is seen whom nobody has said whose member he is: `size` */
+	AUDIT_EVENT_LIBRARY,  /* user space: a copy of libcuda is probed now */
 	AUDIT_EVENT_UNKNOWN_CALL, /* user space: an export that looks allocating and that no row knows */
 	AUDIT_EVENT_UNPROBED,	     /* user space: a copy of libcuda whose calls were not found */
 	AUDIT_EVENT_OFFSETS_REFUSED, /* user space: a file of offsets is not used */
@@ -322,6 +323,7 @@ struct audit_wake {
  * @n_unfollowed:	children of trees that could not be entered
  * @n_unended:		ends of processes that are left to the engine
  * @wakes_lost:		wakes that found the ring full
+ * @ask_users:		a user's first call waits until the daemon has met him (user space)
  * @settle_wanted:	how often a thread has asked for the books to be settled
  * @settled:		@settle_wanted as it was before the books were settled last (user space)
  */
@@ -344,6 +346,7 @@ struct audit_control {
 	__u32 freed;
 	__u32 n_unfollowed;
 	__u32 n_unended;
+	__u32 ask_users;
 	__u64 settle_wanted;
 	__u64 settled;
 };

@@ -132,6 +132,29 @@ int engine_bind(struct engine *engine, uint32_t tenant, enum engine_binding kind
 	return r;
 }
 
+/* Whoever is seen next is met again. */
+static void users_forget(struct engine *engine)
+{
+	int fd = engine_map_fd(engine, "met");
+	uint32_t uid;
+
+	while (bpf_map_get_next_key(fd, NULL, &uid) == 0 && bpf_map_delete_elem(fd, &uid) == 0)
+		;
+}
+
+void engine_ask_users(struct engine *engine, bool on)
+{
+	users_forget(engine);
+	__atomic_store_n(&engine->state->control.ask_users, on, __ATOMIC_RELEASE);
+}
+
+int engine_user_met(struct engine *engine, uid_t uid)
+{
+	uint32_t key = uid;
+
+	return bpf_map_update_elem(engine_map_fd(engine, "met"), &key, &key, BPF_ANY) ? -errno : 0;
+}
+
 int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id)
 {
 	uint32_t small = id;
@@ -143,6 +166,7 @@ int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id)
 		break;
 	case ENGINE_BIND_UID:
 		r = bpf_map_delete_elem(engine_map_fd(engine, "users"), &small);
+		users_forget(engine);
 		break;
 	case ENGINE_BIND_TREE:
 		r = bpf_map_delete_elem(engine_map_fd(engine, "trees"), &small);
@@ -290,6 +314,7 @@ int engine_tenant_remove(struct engine *engine, uint32_t tenant)
 		return ENGINE_E_GONE;
 	unbind_all(engine, "cgroups", tenant, sizeof(uint64_t));
 	unbind_all(engine, "users", tenant, sizeof(uint32_t));
+	users_forget(engine);
 	unbind_all(engine, "trees", tenant, sizeof(uint32_t));
 	if (engine->state->control.default_tenant == tenant)
 		engine->state->control.default_tenant = 0;

@@ -158,6 +158,14 @@ enum engine_binding {
 int engine_bind(struct engine *engine, uint32_t tenant, enum engine_binding kind, uint64_t id);
 int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id);
 
+/**
+ * engine_ask_users() - whether a user's first call waits until engine_user_met(), so that he can be bound first
+ *
+ * An AUDIT_EVENT_STRANGER tells of him. Who was met before is met anew.
+ */
+void engine_ask_users(struct engine *engine, bool on);
+int engine_user_met(struct engine *engine, uid_t uid);
+
 /** engine_tree_of() - the tenant whose tree a process is in; there is one. Return: 0 or ENGINE_E_GONE */
 int engine_tree_of(struct engine *engine, pid_t pid, uint32_t *ret_tenant);
 

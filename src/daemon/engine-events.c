@@ -26,6 +26,7 @@ static const enum event_kind kind_of[AUDIT_EVENT_KINDS] = {
 	[AUDIT_EVENT_RAN] = EVENT_RAN,
 	[AUDIT_EVENT_THROTTLED] = EVENT_THROTTLED,
 	[AUDIT_EVENT_UNPACED] = EVENT_UNPACED,
+	[AUDIT_EVENT_STRANGER] = NOT_KEPT,
 	[AUDIT_EVENT_LIBRARY] = EVENT_LIBRARY,
 	[AUDIT_EVENT_UNKNOWN_CALL] = EVENT_UNKNOWN_CALL,
 	[AUDIT_EVENT_UNPROBED] = EVENT_UNPROBED,
@@ -183,6 +184,11 @@ void daemon_on_engine_event(const struct audit_event *e, const char *text, void 
 		daemon_place_hint(d, e->tgid);
 	if (e->kind == AUDIT_EVENT_NEW_PROCESS && process_uid(e->tgid, &uid) == 0)
 		tenants_meet(&d->tenants, uid);
+	/* His thread waits: he is bound before it goes on, or is nobody's. */
+	if (e->kind == AUDIT_EVENT_STRANGER) {
+		tenants_meet(&d->tenants, e->size);
+		engine_user_met(d->engine, e->size);
+	}
 	if (e->kind == AUDIT_EVENT_PLACE)
 		daemon_place_soon(d);
 	if (e->kind == AUDIT_EVENT_SETTLE)

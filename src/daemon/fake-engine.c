@@ -175,6 +175,16 @@ int engine_unbind(_unused_ struct engine *engine, enum engine_binding kind, uint
 }
 
 /* Of those that were started later nothing is known here. */
+void engine_ask_users(_unused_ struct engine *engine, bool on)
+{
+	fake_engine.asks_users = on;
+}
+
+int engine_user_met(_unused_ struct engine *engine, _unused_ uid_t uid)
+{
+	return 0;
+}
+
 int engine_tree_of(_unused_ struct engine *engine, pid_t pid, uint32_t *ret_tenant)
 {
 	uint32_t i;

@@ -21,6 +21,7 @@ struct fake_engine {
 	struct audit_process processes[8];
 	int n_processes;
 	bool watching;
+	bool asks_users;
 };
 
 extern struct fake_engine fake_engine;

@@ -597,6 +597,18 @@ static void note_kinds(struct tenants *tenants)
 	}
 }
 
+/* Who is a member of a group is found out when he is seen first. */
+static void ask_users(struct tenants *tenants)
+{
+	const struct tenant *t;
+	bool on = false;
+
+	for (t = tenants->first; t; t = t->next)
+		on |= t->spec.match.kind == SELECT_GROUP;
+	if (tenants->engine)
+		engine_ask_users(tenants->engine, on);
+}
+
 int tenants_apply(struct tenants *tenants)
 {
 	struct tenant *t;
@@ -616,6 +628,7 @@ int tenants_apply(struct tenants *tenants)
 	for (t = tenants->first; t; t = t->next)
 		engine_apply(tenants, t);
 	note_kinds(tenants);
+	ask_users(tenants);
 	watch(tenants);
 	return 0;
 }

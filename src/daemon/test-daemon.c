@@ -214,6 +214,7 @@ static void test_templates(struct daemon *d)
 	check(has_max(d, "nobody@everyone", 0, 5 * GIB),
 	      "default: a change reaches those who have it");
 	ask(d, method_tenants_set, 0, "{'match': 'group:nogroup', 'limits': {'memory.max': '6G'}}");
+	check(fake_engine.asks_users, "group: a user's first call waits until he is met");
 	check(!tenants_find(&d->tenants, "nobody@everyone") &&
 		      has_max(d, "nobody@nogroup", 0, 6 * GIB),
 	      "group: its members have its limits, before the default's");

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs on the software GPU as tenants: limits hold, whoever does what."""
 import contextlib
+import grp
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -248,6 +250,17 @@ def test_limits_before_anybody_is_there(host, cgroup):
         eventually(lambda: "populated 0" in (later / "cgroup.events").read_text(), "the cgroup is empty")
         later.rmdir()
         eventually(lambda: host.json("show", "box")["problem"], "that it is gone is told")
+
+
+def test_a_member_of_a_group_is_limited_from_his_first_call(host):
+    nobody = pwd.getpwnam("nobody")
+    group = grp.getgrgid(nobody.pw_gid).gr_name
+    host.cotenant("set", "--group", group, "memory.max=1G")
+    tenant = host.spawn(user=nobody.pw_uid).started()
+    assert tenant.alloc(2 * GIB) == -OUT_OF_MEMORY
+    assert tenant.info()[1] == GIB
+    other = host.spawn(user=ALICE).started()
+    assert other.alloc(2 * GIB) > 0
 
 
 def test_every_user_by_himself(host):

@@ -9,6 +9,7 @@
 #include "calls.h"
 #include "launch.h"
 #include "order.h"
+#include "user.h"
 
 #define THREAD_PAUSES 1024 /* some milliseconds */
 
@@ -186,6 +187,8 @@ int on_call(struct audit_regs *ctx)
 	t->asked = 0;
 	thread_note_call(t, ctx, bpf_get_attach_cookie(ctx));
 	at = process_get(t, ctx->sp);
+	if (at == -1 && user_await(t))
+		at = process_get(t, ctx->sp);
 	if (at == -2)
 		call_without_record(ctx, t);
 	if (at < 0)

@@ -54,6 +54,14 @@ struct {
 	__type(value, __u32);
 } users SEC(".maps");
 
+/* Users whom the daemon has met, whether they are bound to a tenant or not. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u32);
+} met SEC(".maps");
+
 /*
  * Process id to tenant; children are entered when they are forked. The loader makes it as large as this
  * machine can have processes, so nobody's flood keeps a child of somebody else out.
