@@ -169,6 +169,9 @@ int change_check_lowered(struct daemon *d, const struct request *q, const struct
 	for (i = 0; i < daemon_n_devices(d); i++) {
 		const struct gpu_device *g = &d->gpu->devices[i];
 
+		/* Which devices it has is not asked for, and stays as it is. */
+		if (!limits_may_use(&t->spec.limits, g->uuid))
+			continue;
 		limits_resolve(&t->spec.limits, g->uuid, g->total_bytes, &given);
 		limits_resolve(lowered, g->uuid, g->total_bytes, &wanted);
 		if (limits_find(lowered, LIMIT_MEMORY_MAX, g->uuid) &&

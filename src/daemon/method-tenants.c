@@ -234,6 +234,29 @@ static int change_own_run(struct daemon *d, const struct request *q, const struc
 	return reply_changed(d, q, spec.name, EVENT_TENANT_CHANGED, ret);
 }
 
+/* What his job was booked with was not his to give: he may lower it, as what root gave him. */
+static int lower_own_job(struct daemon *d, const struct request *q, const struct tenant *t,
+			 json_t **ret)
+{
+	_cleanup_(tenant_spec_done) struct tenant_spec spec = {};
+	_cleanup_(limits_done) struct limits changes = {};
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(json_object_get(q->args, "limits"), key, value) {
+		if (json_is_null(value))
+			return api_fail(q->error, API_E_FORBIDDEN,
+					"%s: the job was started with it, and keeps it", key);
+	}
+	if (change_limits(d, q, &changes) < 0 || change_check_lowered(d, q, t, &changes) < 0)
+		return -EINVAL;
+	if (tenant_spec_copy(&t->spec, &spec) < 0)
+		return api_fail(q->error, API_E_FAULT, "out of memory");
+	if (change_limits(d, q, &spec.limits) < 0 || store(d, q, &d->tenants.runs, &spec) < 0)
+		return -EINVAL;
+	return reply_changed(d, q, spec.name, EVENT_TENANT_CHANGED, ret);
+}
+
 /* What root gave him, he may lower; root's numbers stay as they are beside it. */
 static int lower_own(struct daemon *d, const struct request *q, const struct tenant *t,
 		     json_t **ret)
@@ -257,6 +280,8 @@ static int change_tenant(struct daemon *d, const struct request *q, const struct
 {
 	if (q->peer.uid == 0)
 		return change_by_root(d, q, t, ret);
+	if (t->spec.job)
+		return lower_own_job(d, q, t, ret);
 	if (t->origin == TENANT_OF_RUN)
 		return change_own_run(d, q, t, ret);
 	return lower_own(d, q, t, ret);

@@ -324,7 +324,7 @@ static uint64_t resolve(const struct limits *limits, enum limit_id id, const cha
 	return s->value.number;
 }
 
-static bool may_use(const struct limits *limits, const char *device)
+bool limits_may_use(const struct limits *limits, const char *device)
 {
 	size_t i;
 
@@ -344,7 +344,7 @@ void limits_resolve(const struct limits *limits, const char *device, uint64_t to
 	ret->has_request = limits_find(limits, LIMIT_MEMORY_LOW, device) != NULL;
 	ret->memory_low = resolve(limits, LIMIT_MEMORY_LOW, device, total_bytes, 0);
 	ret->memory_max = resolve(limits, LIMIT_MEMORY_MAX, device, total_bytes, QUANTITY_MAX);
-	if (!may_use(limits, device)) {
+	if (!limits_may_use(limits, device)) {
 		ret->has_request = false;
 		ret->memory_low = 0;
 		ret->memory_max = 0;

@@ -169,6 +169,11 @@ const struct limit_setting *limits_find(const struct limits *limits, enum limit_
 int limits_set_gpus(struct limits *limits, const char *text, char reason[LIMIT_REASON_SIZE]);
 
 /**
+ * limits_may_use() - is this one of the tenant's devices?
+ */
+bool limits_may_use(const struct limits *limits, const char *device);
+
+/**
  * limits_check() - do the settings make sense together?
  *
  * Return: 0, or -EINVAL with @reason.
