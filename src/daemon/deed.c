@@ -3,10 +3,15 @@
  * Suspending, letting go and ending a tenant, and looking whether it worked.
  *
  * Nothing here waits: an action begins, and a timer looks at it until its result is known.
+ *
+ * What a batch engine has started it is told about. A suspended job is stopped here at once
+ * and the engine then knows it as suspended. The end is the engine's to bring, so that it
+ * starts the job elsewhere or knows it as cancelled; where it does not, it is brought here.
  */
 #include "daemon/overuse.h"
 
 #include "base/log.h"
+#include "daemon/cgroup.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,12 +20,22 @@
 #define FREEZE_WITHIN_MS 2000
 #define TERM_GRACE_MS	 5000
 #define KILL_WITHIN_MS	 5000
+/* The engine may be slow to place the job elsewhere; its processes are gone long before. */
+#define ANSWER_WITHIN_MS 30000
 
 /* --- whom --- */
 
 static const char *container_freezer(const struct resident *p)
 {
 	return *p->who.place.container ? p->who.place.freezer : NULL;
+}
+
+/* In a folder of the batch engine's own making are its keepers of the job as well. */
+static bool is_all_of_its_cgroup(const struct tenant *t)
+{
+	const char *name = strrchr(t->spec.match.name, '/');
+
+	return !t->spec.job || (name && str_after(name, "/" CGROUP_PREFIX));
 }
 
 /*
@@ -34,7 +49,7 @@ static int find_target(struct overuse *o, const struct tenant *t, struct target 
 	int r = 0;
 	size_t i;
 
-	if (match->kind == SELECT_CGROUP)
+	if (match->kind == SELECT_CGROUP && is_all_of_its_cgroup(t))
 		r = target_set_cgroup(ret, match->name);
 	if (match->kind == SELECT_PID)
 		r = target_add(ret, match->pid, match->start_time, NULL, NULL);
@@ -52,6 +67,7 @@ static int find_target(struct overuse *o, const struct tenant *t, struct target 
 
 static void deed_free(struct deed *deed)
 {
+	batch_forget(&deed->overuse->batch, deed);
 	target_done(&deed->target);
 	free(deed->record);
 	free(deed);
@@ -69,6 +85,19 @@ static void finish(struct overuse *o, struct deed *deed, const char *fmt, ...)
 	incident_log_put_entry(o->history, &deed->entry);
 }
 
+static void on_answer(bool good, const char *words, void *userdata)
+{
+	struct deed *deed = userdata;
+
+	deed->asked = false;
+	str_copy(deed->answer, sizeof(deed->answer), words);
+	if (good || deed->stage != DEED_ASKED)
+		return;
+	target_signal(&deed->target, SIGTERM);
+	deed->stage = DEED_TERM;
+	deed->stage_ms = overuse_now_ms();
+}
+
 /* Return: whether its result is known. */
 static bool look_at_freezing(struct overuse *o, struct deed *deed, uint64_t now_ms)
 {
@@ -83,17 +112,29 @@ static bool look_at_freezing(struct overuse *o, struct deed *deed, uint64_t now_
 	return true;
 }
 
+static const char *ended_by(enum deed_stage stage)
+{
+	return stage == DEED_ASKED  ? "the batch engine"
+	       : stage == DEED_TERM ? "SIGTERM"
+				    : "SIGKILL";
+}
+
 static bool look_at_ending(struct overuse *o, struct deed *deed, uint64_t now_ms)
 {
 	unsigned long long took = now_ms - deed->begun_ms;
 	size_t left = target_n_left(&deed->target);
 
 	if (left == 0) {
-		finish(o, deed, "ended by %s after %llu ms",
-		       deed->stage == DEED_TERM ? "SIGTERM" : "SIGKILL", took);
+		if (!deed->ended_ms)
+			deed->ended_ms = now_ms;
+		if (deed->asked && took < ANSWER_WITHIN_MS)
+			return false;
+		finish(o, deed, "ended by %s after %llu ms%s%s", ended_by(deed->stage),
+		       (unsigned long long)(deed->ended_ms - deed->begun_ms),
+		       *deed->answer ? ": " : "", deed->answer);
 		return true;
 	}
-	if (deed->stage == DEED_TERM && now_ms - deed->stage_ms >= TERM_GRACE_MS) {
+	if (deed->stage != DEED_KILL && now_ms - deed->stage_ms >= TERM_GRACE_MS) {
 		target_signal(&deed->target, SIGKILL);
 		deed->stage = DEED_KILL;
 		deed->stage_ms = now_ms;
@@ -136,13 +177,14 @@ static void deed_add(struct overuse *o, struct deed *deed)
 					   LOOK_EVERY_US, LOOK_EVERY_US / 4, on_time, o);
 }
 
-static struct deed *deed_new(const struct live_incident *live, const struct incident_entry *entry,
-			     enum deed_stage stage)
+static struct deed *deed_new(struct overuse *o, const struct live_incident *live,
+			     const struct incident_entry *entry, enum deed_stage stage)
 {
 	struct deed *deed = calloc(1, sizeof(*deed));
 
 	if (!deed)
 		return NULL;
+	deed->overuse = o;
 	deed->stage = stage;
 	deed->tenant = live->tenant;
 	deed->incident = live->row.id;
@@ -160,14 +202,31 @@ static void fail(struct overuse *o, struct incident_entry *entry, const char *wh
 
 /* --- the actions --- */
 
+/* It has stopped whatever the engine says; that must know when the job is let go, too. */
+static int tell_of_suspend(struct overuse *o, uint32_t job, char **record)
+{
+	_cleanup_free_ char *line = batch_record(job), *both = NULL;
+
+	if (batch_tell(&o->batch, "suspend", job, NULL, NULL, NULL) < 0)
+		return 0;
+	both = line ? str_format("%s%s", *record, line) : NULL;
+	if (!both)
+		return -ENOMEM;
+	free(*record);
+	*record = TAKE_PTR(both);
+	return 0;
+}
+
 void deed_suspend(struct overuse *o, struct live_incident *live, const struct tenant *t,
 		  struct incident_entry *entry)
 {
-	struct deed *deed = deed_new(live, entry, DEED_FREEZING);
+	struct deed *deed = deed_new(o, live, entry, DEED_FREEZING);
 	int r = deed ? find_target(o, t, &deed->target) : -ENOMEM;
 
 	if (r == 0)
 		r = target_freeze(&deed->target, &deed->record);
+	if (r == 0 && t->spec.job)
+		r = tell_of_suspend(o, t->spec.job, &deed->record);
 	if (deed && deed->record) {
 		free(live->row.frozen);
 		live->row.frozen = strdup(deed->record);
@@ -204,7 +263,7 @@ void deed_let_go(struct overuse *o, struct live_incident *live)
 	drop_freezing(o, live->tenant);
 	if (!live->row.frozen)
 		return;
-	target_thaw(live->row.frozen);
+	overuse_thaw(o, live->row.frozen);
 	free(live->row.frozen);
 	live->row.frozen = NULL;
 	incident_log_put(o->history, &live->row);
@@ -239,7 +298,7 @@ void deed_end(struct overuse *o, struct live_incident *live, const struct tenant
 		incident_log_put_entry(o->history, entry);
 		return;
 	}
-	deed = deed_new(live, entry, DEED_TERM);
+	deed = deed_new(o, live, entry, DEED_TERM);
 	r = deed ? find_target(o, t, &deed->target) : -ENOMEM;
 	deed_let_go(o, live);
 	if (r < 0) {
@@ -249,7 +308,14 @@ void deed_end(struct overuse *o, struct live_incident *live, const struct tenant
 		return;
 	}
 	incident_log_put_entry(o->history, &deed->entry);
-	target_signal(&deed->target, SIGTERM);
+	/* The action's name is the engine's word for it. */
+	if (t->spec.job &&
+	    batch_tell(&o->batch, entry->action, t->spec.job, NULL, on_answer, deed) == 0) {
+		deed->stage = DEED_ASKED;
+		deed->asked = true;
+	} else {
+		target_signal(&deed->target, SIGTERM);
+	}
 	deed_add(o, deed);
 }
 

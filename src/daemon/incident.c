@@ -102,6 +102,16 @@ static struct incident_entry entry_of(const struct live_incident *live,
 					.missing_bytes = action->missing_bytes };
 }
 
+static void tell_job(struct overuse *o, uint32_t job, const struct policy_action *action)
+{
+	char used[QUANTITY_TEXT], request[QUANTITY_TEXT], text[200];
+
+	snprintf(text, sizeof(text), "this job holds %s of a device and asked for %s",
+		 size_print_short(action->used_bytes, used),
+		 size_print_short(action->request_bytes, request));
+	batch_tell(&o->batch, "notify", job, text, NULL, NULL);
+}
+
 static void do_action(struct overuse *o, struct live_incident *live, const struct tenant *t,
 		      const struct policy_action *action)
 {
@@ -119,6 +129,8 @@ static void do_action(struct overuse *o, struct live_incident *live, const struc
 		deed_end(o, live, t, &entry);
 		break;
 	default:
+		if (action->kind == POLICY_WARN && t->spec.job)
+			tell_job(o, t->spec.job, action);
 		str_copy(entry.result, sizeof(entry.result), "told");
 		incident_log_put_entry(o->history, &entry);
 	}

@@ -110,6 +110,7 @@ static int read_values(struct options *o)
 	if (o->rung > ENGINE_RUNG_SUPERVISED)
 		return log_err(-EINVAL, "--rung: '%s' is not auto, registers or supervised", rung);
 	o->overuse.state_dir = o->values[OPTION_STATE_DIR];
+	o->overuse.batch_program = o->values[OPTION_BATCH_PROGRAM];
 	r = read_time(o, OPTION_FAILURE_WAIT, 0, &o->failure_wait_ms);
 	if (r == 0)
 		r = read_time(o, OPTION_SAMPLE, SAMPLE_AT_LEAST_MS, &o->overuse.slow_ms);
@@ -413,7 +414,7 @@ static int remove_all(const struct options *o)
 		r = engine_discard(dir);
 	if (r < 0)
 		return log_err(r, "cannot take away the books in %s", dir);
-	r = overuse_let_go(o->values[OPTION_STATE_DIR]);
+	r = overuse_let_go(&o->overuse);
 	return r < 0 ? log_err(r, "cannot let go who was suspended") : 0;
 }
 

@@ -175,6 +175,12 @@ int overuse_start(struct daemon *d)
 
 /* --- opening and closing --- */
 
+void overuse_thaw(struct overuse *o, const char *record)
+{
+	batch_resume_recorded(&o->batch, record);
+	target_thaw(record);
+}
+
 static void end_old(struct incident *incident, void *userdata)
 {
 	struct overuse *o = userdata;
@@ -185,7 +191,7 @@ static void end_old(struct incident *incident, void *userdata)
 					.request_bytes = incident->request_bytes };
 
 	str_copy(entry.result, sizeof(entry.result), *incident->frozen ? "goes on" : "told");
-	target_thaw(incident->frozen);
+	overuse_thaw(o, incident->frozen);
 	free(incident->frozen);
 	incident->frozen = NULL;
 	incident->close_us = daemon_now_us();
@@ -205,10 +211,10 @@ static int open_log(struct overuse *o, const char *state_dir)
 	return history_db_open(":memory:", &o->history);
 }
 
-int overuse_let_go(const char *state_dir)
+int overuse_let_go(const struct overuse_options *options)
 {
-	_cleanup_free_ char *path = str_format("%s/history.db", state_dir);
-	struct overuse o = {};
+	_cleanup_free_ char *path = str_format("%s/history.db", options->state_dir);
+	struct overuse o = { .batch.program = options->batch_program };
 	int r;
 
 	if (!path)
@@ -234,6 +240,7 @@ int overuse_open(struct daemon *d, const struct overuse_options *options)
 	o->numbers = policy_defaults;
 	o->slow_ms = options->slow_ms;
 	o->fast_ms = options->fast_ms;
+	o->batch = (struct batch){ .program = options->batch_program, .loop = d->loop };
 	r = residents_init(&o->residents);
 	if (r == 0)
 		r = open_log(o, options->state_dir);
@@ -254,10 +261,11 @@ void overuse_close(struct daemon *d)
 	for (live = o->live; live; live = next) {
 		next = live->next;
 		if (live->row.frozen)
-			target_thaw(live->row.frozen);
+			overuse_thaw(o, live->row.frozen);
 		free(live->row.frozen);
 		free(live);
 	}
+	batch_done(&o->batch);
 	use_log_flush(&o->use, o->history);
 	use_log_done(&o->use);
 	residents_done(&o->residents);

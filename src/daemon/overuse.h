@@ -6,6 +6,7 @@
 #ifndef DAEMON_OVERUSE_H
 #define DAEMON_OVERUSE_H
 
+#include "daemon/batch.h"
 #include "daemon/daemon.h"
 #include "daemon/incident-log.h"
 #include "daemon/residents.h"
@@ -25,25 +26,34 @@ struct live_incident {
 
 enum deed_stage {
 	DEED_FREEZING, /* told to stop; not all have */
+	DEED_ASKED,    /* the batch engine was told to end it */
 	DEED_TERM,     /* SIGTERM was sent */
 	DEED_KILL,     /* SIGKILL was sent */
 };
 
 /**
  * struct deed - an action that is under way
+ * @overuse:	where it belongs
  * @incident:	whose entry it is
  * @record:	what was frozen
+ * @asked:	the batch engine was told, and has not answered
+ * @answer:	what it said
+ * @ended_ms:	when the last process was seen gone; 0 before
  */
 struct deed {
 	struct deed *next;
+	struct overuse *overuse;
 	enum deed_stage stage;
 	uint64_t incident;
 	uint32_t tenant;
 	struct incident_entry entry;
 	struct target target;
 	char *record;
+	bool asked;
+	char answer[BATCH_WORDS];
 	uint64_t begun_ms;
 	uint64_t stage_ms;
+	uint64_t ended_ms;
 };
 
 /**
@@ -58,6 +68,7 @@ struct overuse {
 	struct policy_numbers numbers;
 	struct policy_state state;
 	struct policy_actions actions;
+	struct batch batch;
 	struct history_db *history;
 	struct use_log use;
 	struct live_incident *live;
@@ -72,6 +83,7 @@ struct overuse {
 /** struct overuse_options - how to begin */
 struct overuse_options {
 	const char *state_dir;
+	const char *batch_program;
 	uint64_t slow_ms;
 	uint64_t fast_ms;
 };
@@ -86,7 +98,7 @@ int overuse_open(struct daemon *d, const struct overuse_options *options);
 /**
  * overuse_let_go() - let go who a daemon suspended that is no more, as enforcement is taken away
  */
-int overuse_let_go(const char *state_dir);
+int overuse_let_go(const struct overuse_options *options);
 
 /**
  * overuse_start() - sample from now on
@@ -118,6 +130,11 @@ struct live_incident *overuse_live(const struct overuse *o, uint32_t tenant);
  * overuse_carry_out() - do what was decided, and write it down
  */
 void overuse_carry_out(struct overuse *o, const struct policy_action *action);
+
+/**
+ * overuse_thaw() - let go what a record of a suspend tells of
+ */
+void overuse_thaw(struct overuse *o, const char *record);
 
 /**
  * overuse_close() - let go who is suspended; incidents that go on stay open in the log
