@@ -21,13 +21,13 @@ import time
 
 from system_conftest import COTENANT, MIB, ROOT, SOFTGPU, TENANT, Host, eventually
 
-PLUGINS = ROOT / "build/src/slurm"
+PLUGINS = ROOT / "build/src/cluster/slurm"
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel"]
 NODES = ["n1", "n2", "n3"]
 # A user who is in every Debian's /etc/passwd: slurmd starts nothing for one who is not.
 USER = "games"
 # MiB of a device, and what of it is for jobs: max(3 %, 512 MiB) are kept back.
-DEVICE, SHARDS = 8192, 7680
+DEVICE, SHARDS = 4096, 3584
 
 SLURM_CONF = """
 ClusterName=cotenant
@@ -236,7 +236,8 @@ class Cluster:
     def start_nodes(self):
         for node in NODES:
             host = Host({"SOFTGPU_MEMORY": f"{DEVICE}M", "SLURM_CONF": self.env["SLURM_CONF"]})
-            host.options += ["--sample", "100ms", "--sample-tense", "50ms"]
+            host.options += ["--sample", "100ms", "--sample-tense", "50ms",
+                             "--batch-program", ROOT / "build/bin/cotenant-slurm"]
             self.nodes[node] = host
             (self.dir / "nodes" / node).symlink_to(host.dir)
             host.start()
@@ -327,7 +328,7 @@ class Cluster:
 
     # --- jobs ---
 
-    def submit(self, *options, device=0, user=None, words=("sbatch",)):
+    def submit(self, *options, device=0, user=None, env=None):
         """Submits a job that runs the tenant program, and returns it at once."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.dir / "jobs"))
         folder.chmod(0o777)
@@ -337,7 +338,8 @@ class Cluster:
         script = folder / "script"
         # Opened for both directions: neither side waits for the other one to come.
         script.write_text(f"#!/bin/sh\nexec {TENANT} {device} <>{folder}/in >{folder}/out\n")
-        done = self.do(*words, "--parsable", f"--error={folder}/err", "--output=/dev/null", *options, script, user=user)
+        done = self.do("sbatch", "--parsable", f"--error={folder}/err", "--output=/dev/null", *options, script, user=user,
+                       env=env)
         job = Job(self, int(done.split(";")[0]), folder)
         self.jobs.append(job)
         return job

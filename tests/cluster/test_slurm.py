@@ -1,9 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of Slurm as tenants: what they ask for is booked, held to, and given back."""
+import re
+import time
+
 import pytest
 
 from slurm import SHARDS, USER
-from system_conftest import GIB, MIB, OUT_OF_MEMORY, eventually
+from system_conftest import GIB, MIB, OUT_OF_MEMORY, TENANT, eventually
+
+# So much in use of a device of 4 GiB is pressure: whoever is over his request is acted on at once.
+MUCH = 7 * GIB // 2
+
+
+def on(node, mib, gpu=0):
+    """Options for a job that is to be on this very device."""
+    return ["-w", node, *anywhere(mib, gpu)]
+
+
+def anywhere(mib, gpu=0):
+    """Options for a job that may be on any node."""
+    return [f"--gres=shard:g{gpu}:{mib}"]
+
+
+def words(job, host):
+    """What was done about a job: the actions of its incidents."""
+    known = host.json("incidents", "--tenant", job.tenant())["incidents"]
+    return [entry["action"] for i in known for entry in host.json("explain", f"i{i['id']}")["entries"]]
+
+
+def results(job, host):
+    known = host.json("incidents", "--tenant", job.tenant())["incidents"]
+    return " ".join(entry["result"] or "" for i in known for entry in host.json("explain", f"i{i['id']}")["entries"])
+
+
+def booked(cluster, node):
+    """What Slurm has given away of a node: MiB by job."""
+    given = {}
+    for number in cluster.do("squeue", "-h", "-t", "running,suspended", "-w", node, "-o", "%i").split():
+        shards = re.findall(r"shard:\w+:([1-9]\d*)", cluster.show_job(number)["JOB_GRES"])
+        if shards:
+            given[f"job-{number}"] = int(shards[0])
+    return given
+
+
+def books_are_right(cluster):
+    """The node's tenants are the jobs that Slurm has there, with what it gave them, and hold what the device says."""
+    for name, host in cluster.nodes.items():
+        tenants = {t["tenant"]: t for t in host.json("list")["tenants"]}
+        given = booked(cluster, name)
+        if tenants.keys() != given.keys():
+            return False
+        held = dict.fromkeys(tenants, 0)
+        for process in host.json("ps")["processes"]:
+            for tenant in process["tenants"]:
+                held[tenant] += process["memory"]
+        for tenant, shown in tenants.items():
+            charged = sum(device["memory.current"] for device in shown["devices"])
+            if shown["devices"][0]["memory.low"] not in (0, given[tenant] * MIB) or charged != held[tenant]:
+                return False
+    return True
 
 
 def test_a_job_is_a_tenant_before_it_runs(cluster):
@@ -11,7 +66,236 @@ def test_a_job_is_a_tenant_before_it_runs(cluster):
     host = job.node()
     shown = host.json("show", job.tenant())
     assert shown["limits"] == {"memory.low": "1G", "memory.max": "2G", "compute.max": "50%", "memory.policy": "evict"}
+    assert len(shown["gpus"]) == 1
     assert job.alloc(GIB) > 0 and job.alloc(GIB) == -OUT_OF_MEMORY
+    assert re.search(r"shard:g[01]:1024", job.show("JOB_GRES"))
+    assert books_are_right(cluster)
     job.send("quit")
     eventually(lambda: job.state() == "COMPLETED", "the job is over")
     eventually(lambda: not host.json("list")["tenants"], "and so is its tenant")
+
+
+def test_two_share_a_device_within_their_requests(cluster):
+    first = cluster.submit(*on("n1", 1536)).started()
+    second = cluster.submit(*on("n1", 1536), user=USER).started()
+    assert first.alloc(1400 * MIB) > 0 and second.alloc(1400 * MIB) > 0
+    assert first.ask("check") == second.ask("check") == ["right"]
+    assert books_are_right(cluster)
+    # Nothing more fits there, and it is not given away: this one is placed elsewhere, or waits.
+    third = cluster.submit("--gpu-mem=1G").started()
+    assert "g0" not in third.show("JOB_GRES") or third.show("NodeList") != "n1"
+    assert not any(words(job, job.node()) for job in (first, second, third))
+
+
+def test_of_its_own_device_alone(cluster):
+    """The second device is a job's first, and the other one is not there for it."""
+    job = cluster.submit(*on("n2", 1024, gpu=1)).started()
+    assert job.alloc(512 * MIB) > 0
+    host = cluster.nodes["n2"]
+    shown = eventually(lambda: [p for p in host.json("ps")["processes"] if p["tenants"] == [job.tenant()]], "it is listed")
+    assert [p["gpu"] for p in shown] == [1] and shown[0]["job"] == job.number
+
+
+def test_steps_are_one_tenant(cluster):
+    folder = cluster.dir / "jobs/steps"
+    folder.mkdir(exist_ok=True)
+    script = folder / "script"
+    script.write_text(f"#!/bin/sh\nfor i in 1 2; do (echo alloc 300000000; sleep 3) | srun --overlap {TENANT} 0 >{folder}/out-$i & "
+                      "done; wait\n")
+    number = cluster.do("sbatch", "--parsable", *on("n1", 1024), "--output=/dev/null", script).strip()
+    host = cluster.nodes["n1"]
+    held = eventually(lambda: [t for t in host.json("list")["tenants"]
+                               if t["devices"][0]["memory.current"] > 600000000], "both steps are charged")
+    assert [t["tenant"] for t in held] == [f"job-{number}"]
+    eventually(lambda: not host.json("list")["tenants"], "it ends with the job")
+
+
+def test_whole_devices(cluster):
+    job = cluster.submit("-w", "n3", "--gres=gpu:2").started()
+    assert sorted(job.show("JOB_GRES").split(",")) == [f"shard:g0:{SHARDS}", f"shard:g1:{SHARDS}"]
+    shown = cluster.nodes["n3"].json("show", job.tenant())
+    assert len(shown["gpus"]) == 2 and [d["memory.low"] for d in shown["devices"]] == [SHARDS * MIB] * 2
+    waiting = cluster.submit("-w", "n3", "--gpu-mem=1G")
+    assert waiting.state() == "PENDING"
+    job.send("quit")
+    assert waiting.started().node() is cluster.nodes["n3"]
+
+
+@pytest.mark.parametrize("options,word", [
+    (["--gpu-mem=lots"], "--gpu-mem: the request: 'lots' is not a size"),
+    (["--gpu-mem=-1"], "is not a size"),
+    (["--gpu-mem=0"], "nothing is asked for"),
+    (["--gpu-mem=4G:max=1G"], "max is less than the request"),
+    (["--gpu-mem=4G:min=1G"], "only ':max=SIZE'"),
+    (["--gpu-mem=99999999999999999999"], "more than any device has"),
+    (["--gpu-compute=101"], "--gpu-compute: '101' is not a part"),
+    (["--gpu-policy=pardon"], "--gpu-policy: 'pardon' is not warn, suspend"),
+    (["--gpu-mem=8000"], f"8000 MiB fit on no device: the largest of 6, g0 on n1, has {SHARDS} MiB"),
+    (["-w", "n2", "--gpu-mem=8000"], "the largest of 2, g0 on n2"),
+    (["--gres=shard:g7:100"], "no node that the job may use has a device of type g7"),
+    (["--gres=gpu:3"], "has 3 whole devices of one size: the most is 2"),
+    (["--gres=gpu:1", "--gpu-mem=1G"], "exclude each other"),
+    (["--gres=shard:g0:100,shard:g1:100"], "ask for one of"),
+    (["--gpus=1"], "devices are booked per node here"),
+])
+def test_refused_with_the_reason(cluster, options, word):
+    said = cluster.refused("sbatch", *options, "--wrap=true")
+    assert word in said, said
+    if options[0].startswith("--gpu-"):
+        assert word in cluster.refused("srun", *options, "true")
+        assert word in cluster.refused("salloc", *options, "true")
+
+
+def test_what_a_client_forges_gives_it_nothing(cluster):
+    forged = {"SLURM_SHARDS_ON_NODE": "7000", "SLURM_JOB_GPUS": "0,1", "SLURM_STEP_GPUS": "0,1",
+              "CUDA_VISIBLE_DEVICES": "0,1", "_SLURM_SPANK_OPTION_cotenant_gpu_mem": "7000"}
+    job = cluster.submit(*on("n1", 1024, gpu=1), user=USER, env=forged).started()
+    nothing = cluster.submit("-w", "n1", user=USER, env=forged)
+    eventually(lambda: nothing.state() == "RUNNING", "it runs")
+    host = cluster.nodes["n1"]
+    tenants = host.json("list")["tenants"]
+    assert [t["tenant"] for t in tenants] == [job.tenant()]
+    assert tenants[0]["limits"] == {"memory.low": "1G"} and len(tenants[0]["gpus"]) == 1
+
+
+def test_a_users_own_job(cluster):
+    job = cluster.submit("--gpu-mem=2G:max=3G", user=USER).started()
+    host = job.node()
+    own = host.json("list", user=USER)["tenants"]
+    assert [t["tenant"] for t in own] == [job.tenant()] and own[0]["user"] == USER
+    host.cotenant("set", job.tenant(), "memory.max=2G", user=USER)
+    assert job.alloc(2 * GIB) == -OUT_OF_MEMORY
+    for change in ("memory.max=4G", "memory.low=3G", "memory.max=", "memory.policy=warn"):
+        host.refused("set", job.tenant(), change, user=USER)
+    assert host.json("list", user="daemon")["tenants"] == []
+
+
+# --- over-use: of a device no more than three are evicted in ten minutes, so these use several ---
+
+
+def test_without_cotenant_a_neighbour_fails(cluster):
+    """What the next test is about: these two have no part of a device, so nobody holds them to anything."""
+    first = cluster.submit("-w", "n1").started()
+    second = cluster.submit("-w", "n1").started()
+    assert first.alloc(5 * GIB // 2) > 0
+    assert second.alloc(2 * GIB) == -OUT_OF_MEMORY
+
+
+def test_with_it_the_neighbour_gets_what_it_asked_for(cluster):
+    first = cluster.submit(*anywhere(512), "--gpu-policy=evict").started()
+    node = first.show("NodeList")
+    second = cluster.submit(*on(node, 2304)).started()
+    assert first.alloc(5 * GIB // 2) > 0
+    address = second.alloc(2 * GIB)
+    assert address > 0, "it waited for room"
+    assert second.ask("check") == ["right"] and not words(second, cluster.nodes[node])
+    first.started()
+    assert first.show("NodeList") != node and first.show("Restarts") == "1"
+    eventually(lambda: books_are_right(cluster), "the books are right")
+
+
+def test_warned(cluster):
+    job = cluster.submit(*on("n1", 1024)).started()
+    assert job.alloc(MUCH) > 0
+    host = cluster.nodes["n1"]
+    eventually(lambda: words(job, host) == ["warn"], "it is warned")
+    eventually(lambda: "asked for 1.00G" in job.said(), "and told by Slurm")
+    assert job.state() == "RUNNING" and job.ask("pid")
+
+
+def test_suspended_and_resumed(cluster):
+    job = cluster.submit(*on("n1", 1024), "--gpu-policy=suspend").started()
+    host = cluster.nodes["n1"]
+    assert job.alloc(MUCH) > 0
+    eventually(lambda: "suspend" in words(job, host), "it is suspended")
+    eventually(lambda: job.state() == "SUSPENDED", "and Slurm knows")
+    job.send("info")
+    assert not job.has_answered(0.5)
+    host.cotenant("set", job.tenant(), "memory.low=4G")
+    assert job.answer()[0] == "0"
+    eventually(lambda: job.state() == "RUNNING", "Slurm knows that, too")
+
+
+def test_evicted_to_another_node(cluster):
+    job = cluster.submit(*anywhere(1024), "--gpu-policy=evict").started()
+    host, node = job.node(), job.show("NodeList")
+    assert job.alloc(MUCH) > 0
+    job.started()
+    assert job.show("NodeList") != node and job.show("Restarts") == "1"
+    eventually(lambda: words(job, host) == ["warn", "evict", "clear"], "the incident is over")
+    assert f"requeued without {node}" in eventually(lambda: results(job, host), "the result is known")
+    assert job.alloc(512 * MIB) > 0
+    eventually(lambda: books_are_right(cluster), "the books are right")
+
+
+def test_a_suspended_job_is_evicted(cluster):
+    job = cluster.submit(*anywhere(1024), "--gpu-policy=suspend-evict").started()
+    node = job.show("NodeList")
+    assert job.alloc(MUCH) > 0
+    eventually(lambda: job.state() == "SUSPENDED", "it is suspended")
+    job.started()
+    assert job.show("NodeList") != node and job.show("Restarts") == "1"
+
+
+def test_killed(cluster):
+    job = cluster.submit(*on("n2", 1024), "--gpu-policy=kill").started()
+    host = cluster.nodes["n2"]
+    assert job.alloc(MUCH) > 0
+    eventually(lambda: job.state() == "CANCELLED", "it is cancelled")
+    eventually(lambda: words(job, host) == ["warn", "kill", "clear"], "the incident is over")
+    assert "cancelled" in results(job, host)
+
+
+def test_who_asks_for_this_node_waits_for_whoever_bound_it(cluster):
+    job = cluster.submit(*on("n2", 1024, gpu=1), "--gpu-policy=evict").started()
+    assert job.alloc(MUCH) > 0
+    eventually(lambda: job.state() == "PENDING" and job.show("Priority") == "0", "it is held")
+    assert "it asks for n2 itself" in eventually(lambda: results(job, cluster.nodes["n2"]), "the result is known")
+
+
+def test_who_cannot_be_started_elsewhere_is_ended(cluster):
+    job = cluster.submit(*on("n3", 1024), "--gpu-policy=evict", "--no-requeue").started()
+    assert job.alloc(MUCH) > 0
+    eventually(lambda: job.state() in ("FAILED", "CANCELLED"), "it is ended")
+    assert "not requeued" in eventually(lambda: results(job, cluster.nodes["n3"]), "the result is known")
+
+
+# --- failures ---
+
+
+def test_the_daemon_is_killed(cluster):
+    job = cluster.submit(*on("n1", 1024)).started()
+    assert job.alloc(512 * MIB) > 0
+    host = cluster.nodes["n1"]
+    host.kill()
+    late = cluster.submit(*on("n1", 1024))
+    assert not late.has_answered(2), "none starts without being a tenant"
+    host.start()
+    assert late.started().alloc(256 * MIB) > 0
+    assert job.ask("check") == ["right"]
+    eventually(lambda: books_are_right(cluster), "the books are right")
+
+
+def test_a_slurmd_is_killed(cluster):
+    job = cluster.submit(*on("n1", 1024)).started()
+    assert job.alloc(512 * MIB) > 0
+    cluster.kill("n1")
+    assert job.ask("check") == ["right"]
+    assert cluster.nodes["n1"].book(job.tenant())["memory.current"] > 512 * MIB
+    cluster.start_slurmd("n1")
+    eventually(lambda: books_are_right(cluster), "the books are right")
+    job.send("quit")
+    eventually(lambda: job.state() == "COMPLETED", "the job is over")
+
+
+def test_slurmctld_is_killed(cluster):
+    job = cluster.submit(*on("n1", 1024)).started()
+    assert job.alloc(512 * MIB) > 0
+    # What it began in the last five seconds Slurm may forget, and then ends.
+    time.sleep(5.5)
+    cluster.kill("slurmctld")
+    assert job.ask("check") == ["right"]
+    cluster.start_controller()
+    eventually(lambda: cluster.node_states() == ["mixed", "idle", "idle"], "it is back", 30)
+    assert job.state() == "RUNNING" and job.ask("check") == ["right"]
+    eventually(lambda: books_are_right(cluster), "the books are right")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as values of the options: what is taken can be booked, and holds what it says. */
-#include "slurm/gpu-request.h"
+#include "cluster/slurm/gpu-request.h"
 
 #include <assert.h>
 #include <string.h>

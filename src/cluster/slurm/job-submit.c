@@ -10,9 +10,9 @@
  * slurmctld holds its locks meanwhile: nothing here waits. What is known of the devices is
  * loaded by a thread (watch.c); while nothing is known, requests stay without a type.
  */
-#include "slurm/gpu-request.h"
-#include "slurm/inventory.h"
-#include "slurm/watch.h"
+#include "cluster/slurm/gpu-request.h"
+#include "cluster/slurm/inventory.h"
+#include "cluster/slurm/watch.h"
 
 #include "base/str.h"
 

@@ -8,7 +8,7 @@
 #ifndef SLURM_INVENTORY_H
 #define SLURM_INVENTORY_H
 
-#include "slurm/gres.h"
+#include "cluster/slurm/gres.h"
 
 #define INVENTORY_REASON 400
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slurm/gpu-request.h"
+#include "cluster/slurm/gpu-request.h"
 
 #include "base/quantity.h"
 #include "base/str.h"

@@ -5,7 +5,7 @@
 #ifndef SLURM_WATCH_H
 #define SLURM_WATCH_H
 
-#include "slurm/inventory.h"
+#include "cluster/slurm/inventory.h"
 
 /**
  * watch_start() - load now, and again after each submission and from time to time

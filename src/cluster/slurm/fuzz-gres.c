@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a list of resources: its items lie in it, one behind the other. */
-#include "slurm/gres.h"
+#include "cluster/slurm/gres.h"
 
 #include <assert.h>
 #include <string.h>

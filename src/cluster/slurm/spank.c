@@ -12,7 +12,7 @@
  * booked are the guarantee, not the option, which a client could forge. Of the options only
  * that is taken which takes something from the job.
  */
-#include "slurm/gpu-request.h"
+#include "cluster/slurm/gpu-request.h"
 
 #include "api/client.h"
 #include "base/quantity.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slurm/inventory.h"
+#include "cluster/slurm/inventory.h"
 
 #include "base/check.h"
 #include "base/str.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slurm/gres.h"
+#include "cluster/slurm/gres.h"
 
 #include "base/str.h"
 

@@ -7,7 +7,7 @@
  * What was chosen a moment ago may not be in the answer yet, so it counts as waited for until
  * an answer that was asked for later is there.
  */
-#include "slurm/watch.h"
+#include "cluster/slurm/watch.h"
 
 #include "base/str.h"
 
