@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Nothing is remembered from one look to the next but that a failed order may still arrive: after
+ * one, and at the start, nothing is ordered until it has arrived or never will.
+ */
+#include "cluster/controller/keep.h"
+
+#include "cluster/controller/orders.h"
+
+#include "base/log.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <time.h>
+
+static volatile sig_atomic_t is_over;
+
+static void on_signal(_unused_ int signal)
+{
+	is_over = 1;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+}
+
+static void pause_ms(uint64_t ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	if (!is_over)
+		nanosleep(&time, NULL);
+}
+
+/* One controller at a time has the file; another one that is started stands by. */
+static int take_lock(const char *path, int *ret_fd)
+{
+	_cleanup_free_ char *name = str_format("%s.lock", path);
+	_cleanup_close_ int fd = name ? open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600) : -1;
+
+	if (fd < 0)
+		return log_err(-errno, "cannot open %s.lock", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		log_info("another controller has %s: standing by", path);
+	while (!is_over && flock(fd, LOCK_EX) < 0) {
+		if (errno != EINTR)
+			return log_err(-errno, "cannot lock %s.lock", path);
+	}
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static void view_of(const struct services *services, const struct world *world,
+		    struct reconcile_service *wanted, struct reconcile_view *ret)
+{
+	size_t i;
+
+	for (i = 0; i < services->n; i++) {
+		const struct service *s = &services->items[i];
+
+		wanted[i] =
+			(struct reconcile_service){ s->id,	   s->n_replicas,	s->priority,
+						    s->memory_mib, s->compute_permille, s->order };
+	}
+	*ret = (struct reconcile_view){
+		wanted,		services->n,	  world->jobs,	  world->n_jobs,
+		world->devices, world->n_devices, world->n_nodes,
+	};
+}
+
+static int carry_out(struct store *store, const struct services *services,
+		     const struct world *world, const struct reconcile_action *action)
+{
+	const struct service *service = service_by_id(services, action->service);
+	char words[ORDER_WORDS] = "", instance[SERVICE_NAME + 16];
+	uint32_t job = 0;
+	int r;
+
+	if (action->kind == RECONCILE_WAIT)
+		return 0;
+	r = order_send(world, service, action, &job, words);
+	snprintf(instance, sizeof(instance), "%s.%" PRIu32, service ? service->name : "?",
+		 action->instance);
+	log_info("%s %s, job %" PRIu32 ": %s", reconcile_kind_name(action->kind), instance, job,
+		 words);
+	if (store_note(store, reconcile_kind_name(action->kind), instance, job, words) < 0)
+		log_warn(0, "the order is not written down: %s", store_reason(store));
+	return r;
+}
+
+static int order_all(struct store *store, const struct services *services,
+		     const struct world *world)
+{
+	_cleanup_free_ struct placement_device *books =
+		calloc(world->n_devices + 1, sizeof(*books));
+	_cleanup_free_ struct reconcile_service *wanted = calloc(services->n + 1, sizeof(*wanted));
+	struct reconcile_actions actions = {};
+	struct reconcile_view view;
+	size_t i;
+	int r;
+
+	if (!books || !wanted)
+		return -ENOMEM;
+	view_of(services, world, wanted, &view);
+	r = reconcile(&view, books, &actions);
+	for (i = 0; r == 0 && i < actions.n; i++)
+		r = carry_out(store, services, world, &actions.items[i]);
+	reconcile_actions_done(&actions);
+	return r;
+}
+
+/* Return: 0, or a fault, after which orders may still be on their way. */
+static int look_once(struct store *store)
+{
+	_cleanup_(services_done) struct services services = {};
+	const char *reason = NULL;
+	struct world world;
+	int r;
+
+	r = store_services(store, &services);
+	if (r < 0)
+		return log_err(r, "cannot read the services: %s", store_reason(store));
+	r = world_load(&services, &world, &reason);
+	if (r < 0)
+		return log_err(r, "Slurm does not answer%s%s", reason ? ": " : "",
+			       reason ? reason : "");
+	r = order_all(store, &services, &world);
+	world_done(&world);
+	return r;
+}
+
+int keep_services(const struct keep_options *options)
+{
+	_cleanup_free_ char *reason = NULL;
+	_cleanup_close_ int lock = -1;
+	struct store *store;
+	int r;
+
+	catch_signals();
+	r = take_lock(options->path, &lock);
+	if (r < 0)
+		return r;
+	r = store_open(options->path, &store, &reason);
+	if (r < 0)
+		return log_err(r, "cannot open %s%s%s", options->path, reason ? ": " : "",
+			       reason ? reason : "");
+	pause_ms(options->settle_ms);
+	while (!is_over)
+		pause_ms(look_once(store) < 0 ? options->settle_ms : options->interval_ms);
+	store_close(store);
+	return 0;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cluster/controller/orders.h"
+
+#include "base/quantity.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <time.h>
+
+#define MAX_VARIABLES 4
+
+static int failed(char words[ORDER_WORDS])
+{
+	snprintf(words, ORDER_WORDS, "%s", slurm_strerror(slurm_get_errno()));
+	return -EIO;
+}
+
+static char *shards_on(const struct world *world, size_t device, uint64_t memory_mib)
+{
+	return str_format("gres:shard:%s:%" PRIu64, world->device_names[device].type, memory_mib);
+}
+
+/* --- submitting --- */
+
+/**
+ * struct request - the texts of a job that Slurm is asked for
+ * @variables:	its environment; options of the plugin reach the node in it
+ */
+struct request {
+	char *name;
+	char *script;
+	char *gres;
+	char comment[IDENTITY_SIZE];
+	char *variables[MAX_VARIABLES];
+	uint32_t n_variables;
+};
+
+static void request_done(struct request *request)
+{
+	uint32_t i;
+
+	free(request->name);
+	free(request->script);
+	free(request->gres);
+	for (i = 0; i < request->n_variables; i++)
+		free(request->variables[i]);
+}
+
+static void add_variable(struct request *request, char *variable)
+{
+	request->variables[request->n_variables++] = variable;
+}
+
+static int fill_request(const struct world *world, const struct service *service,
+			const struct reconcile_action *action, struct request *ret)
+{
+	static const char option[] = "_SLURM_SPANK_OPTION_cotenant_gpu_";
+	char percent[QUANTITY_TEXT];
+	struct identity identity;
+	uint32_t i;
+	int r;
+
+	r = identity_make(service->id, action->instance, &identity);
+	if (r < 0)
+		return r;
+	identity_print(&identity, ret->comment);
+	ret->name = str_format("%s.%" PRIu32, service->name, action->instance);
+	ret->script = str_format("#!/bin/sh\n%s\n", service->command);
+	ret->gres = shards_on(world, action->device, service->memory_mib);
+	add_variable(ret,
+		     strdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
+	if (*service->policy)
+		add_variable(ret, str_format("%spolicy=%s", option, service->policy));
+	if (service->compute_permille)
+		add_variable(ret, str_format("%scompute=%s", option,
+					     percent_print(service->compute_permille, percent)));
+	for (i = 0; i < ret->n_variables; i++)
+		r = ret->variables[i] ? r : -ENOMEM;
+	return ret->name && ret->script && ret->gres ? r : -ENOMEM;
+}
+
+/* Held, so that it runs only once it is seen to be the one job of its instance. */
+static int submit_request(const struct world *world, size_t device, struct request *request,
+			  uint32_t *ret_job)
+{
+	submit_response_msg_t *answer = NULL;
+	job_desc_msg_t job;
+
+	slurm_init_job_desc_msg(&job);
+	job.name = request->name;
+	job.script = request->script;
+	job.comment = request->comment;
+	job.tres_per_node = request->gres;
+	job.req_nodes = (char *)world->device_names[device].node;
+	job.min_nodes = 1;
+	job.max_nodes = 1;
+	job.environment = request->variables;
+	job.env_size = request->n_variables;
+	job.user_id = getuid();
+	job.group_id = getgid();
+	job.work_dir = (char *)"/";
+	job.std_in = (char *)"/dev/null";
+	job.std_out = (char *)"/dev/null";
+	job.std_err = (char *)"/dev/null";
+	job.requeue = 1;
+	job.priority = 0;
+	if (slurm_submit_batch_job(&job, &answer) != SLURM_SUCCESS)
+		return -EIO;
+	*ret_job = answer->job_id;
+	slurm_free_submit_response_response_msg(answer);
+	return 0;
+}
+
+static int submit(const struct world *world, const struct service *service,
+		  const struct reconcile_action *action, uint32_t *ret_job, char words[ORDER_WORDS])
+{
+	_cleanup_(request_done) struct request request = {};
+	int r;
+
+	r = fill_request(world, service, action, &request);
+	if (r == 0)
+		r = submit_request(world, action->device, &request, ret_job);
+	if (r == -EIO)
+		return failed(words);
+	snprintf(words, ORDER_WORDS, "held, for %s %s", world->device_names[action->device].node,
+		 world->device_names[action->device].type);
+	return r;
+}
+
+/* --- changing --- */
+
+static int release(uint32_t number, char words[ORDER_WORDS])
+{
+	job_desc_msg_t change;
+
+	slurm_init_job_desc_msg(&change);
+	change.job_id = number;
+	change.priority = INFINITE;
+	change.begin_time = time(NULL);
+	if (slurm_update_job(&change) != SLURM_SUCCESS)
+		return failed(words);
+	str_copy(words, ORDER_WORDS, "released");
+	return 0;
+}
+
+/* That it was moved is written with the place itself, so that both are true or none. */
+static int move(const struct world *world, const struct service *service,
+		const struct reconcile_action *action, char words[ORDER_WORDS])
+{
+	const struct world_device *device = &world->device_names[action->device];
+	size_t index = world_find_job(world, action->job);
+	const struct world_job *job = &world->job_names[index];
+	struct identity identity = job->identity;
+	_cleanup_free_ char *gres = shards_on(world, action->device, service->memory_mib);
+	char comment[IDENTITY_SIZE];
+	job_desc_msg_t change;
+
+	if (!gres)
+		return -ENOMEM;
+	identity.n_placed = job->n_restarts;
+	identity_print(&identity, comment);
+	slurm_init_job_desc_msg(&change);
+	change.job_id = action->job;
+	change.comment = comment;
+	change.req_nodes = (char *)device->node;
+	change.tres_per_node = gres;
+	if (slurm_update_job(&change) != SLURM_SUCCESS)
+		return failed(words);
+	snprintf(words, ORDER_WORDS, "to %s %s", device->node, device->type);
+	return 0;
+}
+
+static int cancel(const struct reconcile_action *action, char words[ORDER_WORDS])
+{
+	if (slurm_kill_job(action->job, SIGKILL, 0) != SLURM_SUCCESS)
+		return failed(words);
+	str_copy(words, ORDER_WORDS, reconcile_reason_name(action->reason));
+	return 0;
+}
+
+int order_send(const struct world *world, const struct service *service,
+	       const struct reconcile_action *action, uint32_t *ret_job, char words[ORDER_WORDS])
+{
+	*ret_job = action->job;
+	switch (action->kind) {
+	case RECONCILE_SUBMIT:
+		return submit(world, service, action, ret_job, words);
+	case RECONCILE_RELEASE:
+		return release(action->job, words);
+	case RECONCILE_MOVE:
+		return move(world, service, action, words);
+	case RECONCILE_CANCEL:
+		return cancel(action, words);
+	case RECONCILE_WAIT:
+		break;
+	}
+	return 0;
+}

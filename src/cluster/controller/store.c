@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/controller/store.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+
+#define BUSY_MS 5000
+
+struct store {
+	sqlite3 *db;
+};
+
+static const char schema[] =
+	"PRAGMA journal_mode = WAL;"
+	"CREATE TABLE IF NOT EXISTS services (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL,"
+	" command TEXT NOT NULL, policy TEXT NOT NULL, replicas INTEGER NOT NULL, priority INTEGER NOT NULL,"
+	" memory_mib INTEGER NOT NULL, compute_permille INTEGER NOT NULL, placement INTEGER NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL,"
+	" instance TEXT NOT NULL, job INTEGER NOT NULL, words TEXT NOT NULL);"
+	"CREATE TRIGGER IF NOT EXISTS bound AFTER INSERT ON orders"
+	" BEGIN DELETE FROM orders WHERE id <= NEW.id - 10000; END;";
+
+const char *store_reason(const struct store *store)
+{
+	return sqlite3_errmsg(store->db);
+}
+
+void store_close(struct store *store)
+{
+	if (!store)
+		return;
+	sqlite3_close(store->db);
+	free(store);
+}
+
+int store_open(const char *path, struct store **ret, char **ret_reason)
+{
+	struct store *store = calloc(1, sizeof(*store));
+
+	if (!store)
+		return -ENOMEM;
+	if (sqlite3_open(path, &store->db) == SQLITE_OK &&
+	    sqlite3_busy_timeout(store->db, BUSY_MS) == SQLITE_OK &&
+	    sqlite3_exec(store->db, schema, NULL, NULL, NULL) == SQLITE_OK) {
+		*ret = store;
+		return 0;
+	}
+	*ret_reason = strdup(store_reason(store));
+	store_close(store);
+	return -EIO;
+}
+
+static int prepare(struct store *store, const char *sql, sqlite3_stmt **ret)
+{
+	return sqlite3_prepare_v2(store->db, sql, -1, ret, NULL) == SQLITE_OK ? 0 : -EIO;
+}
+
+/* Ends a statement that answers with no rows. */
+static int finish(sqlite3_stmt *s)
+{
+	int r = sqlite3_step(s) == SQLITE_DONE ? 0 : -EIO;
+
+	sqlite3_finalize(s);
+	return r;
+}
+
+static void bind_text(sqlite3_stmt *s, int at, const char *text)
+{
+	sqlite3_bind_text(s, at, text, -1, SQLITE_TRANSIENT);
+}
+
+/* --- services --- */
+
+static int read_service(sqlite3_stmt *s, struct service *ret)
+{
+	*ret = (struct service){
+		.id = sqlite3_column_int64(s, 0),
+		.command = strdup((const char *)sqlite3_column_text(s, 2)),
+		.n_replicas = sqlite3_column_int64(s, 4),
+		.priority = sqlite3_column_int64(s, 5),
+		.memory_mib = sqlite3_column_int64(s, 6),
+		.compute_permille = sqlite3_column_int64(s, 7),
+		.order = sqlite3_column_int(s, 8),
+	};
+	str_copy(ret->name, sizeof(ret->name), (const char *)sqlite3_column_text(s, 1));
+	str_copy(ret->policy, sizeof(ret->policy), (const char *)sqlite3_column_text(s, 3));
+	return ret->command ? 0 : -ENOMEM;
+}
+
+int store_services(struct store *store, struct services *ret)
+{
+	struct services services = {};
+	struct service *items;
+	sqlite3_stmt *s;
+	int r, step = SQLITE_DONE;
+
+	r = prepare(store, "SELECT * FROM services ORDER BY id", &s);
+	while (r == 0 && (step = sqlite3_step(s)) == SQLITE_ROW) {
+		items = reallocarray(services.items, services.n + 1, sizeof(*items));
+		if (!items) {
+			r = -ENOMEM;
+			break;
+		}
+		services.items = items;
+		r = read_service(s, &items[services.n++]);
+	}
+	if (r == 0 && step != SQLITE_DONE)
+		r = -EIO;
+	sqlite3_finalize(s);
+	if (r < 0)
+		services_done(&services);
+	else
+		*ret = services;
+	return r;
+}
+
+int store_put(struct store *store, const struct service *service)
+{
+	sqlite3_stmt *s;
+	int r;
+
+	r = prepare(
+		store,
+		"INSERT INTO services (name, command, policy, replicas, priority, memory_mib,"
+		" compute_permille, placement) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+		" command = excluded.command, policy = excluded.policy, replicas = excluded.replicas,"
+		" priority = excluded.priority, memory_mib = excluded.memory_mib,"
+		" compute_permille = excluded.compute_permille, placement = excluded.placement",
+		&s);
+	if (r < 0)
+		return r;
+	bind_text(s, 1, service->name);
+	bind_text(s, 2, service->command);
+	bind_text(s, 3, service->policy);
+	sqlite3_bind_int64(s, 4, service->n_replicas);
+	sqlite3_bind_int64(s, 5, service->priority);
+	sqlite3_bind_int64(s, 6, service->memory_mib);
+	sqlite3_bind_int64(s, 7, service->compute_permille);
+	sqlite3_bind_int(s, 8, service->order);
+	return finish(s);
+}
+
+int store_remove(struct store *store, const char *name)
+{
+	sqlite3_stmt *s;
+	int r;
+
+	r = prepare(store, "DELETE FROM services WHERE name = ?", &s);
+	if (r < 0)
+		return r;
+	bind_text(s, 1, name);
+	r = finish(s);
+	return r < 0 ? r : sqlite3_changes(store->db) > 0;
+}
+
+/* --- orders --- */
+
+int store_note(struct store *store, const char *order, const char *instance, uint32_t job,
+	       const char *words)
+{
+	sqlite3_stmt *s;
+	int r;
+
+	r = prepare(store,
+		    "INSERT INTO orders (time, kind, instance, job, words)"
+		    " VALUES (unixepoch(), ?, ?, ?, ?)",
+		    &s);
+	if (r < 0)
+		return r;
+	bind_text(s, 1, order);
+	bind_text(s, 2, instance);
+	sqlite3_bind_int64(s, 3, job);
+	bind_text(s, 4, words);
+	return finish(s);
+}
+
+int store_each_note(struct store *store, unsigned n, store_note_fn fn)
+{
+	sqlite3_stmt *s;
+	int r;
+
+	r = prepare(
+		store,
+		"SELECT datetime(time, 'unixepoch', 'localtime'), kind, instance, job, words FROM"
+		" (SELECT * FROM orders ORDER BY id DESC LIMIT ?) ORDER BY id",
+		&s);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(s, 1, n);
+	while (sqlite3_step(s) == SQLITE_ROW)
+		fn((const char *)sqlite3_column_text(s, 0), (const char *)sqlite3_column_text(s, 1),
+		   (const char *)sqlite3_column_text(s, 2), (const char *)sqlite3_column_text(s, 3),
+		   (const char *)sqlite3_column_text(s, 4));
+	return sqlite3_finalize(s) == SQLITE_OK ? 0 : -EIO;
+}

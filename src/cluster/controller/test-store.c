@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/controller/store.h"
+
+#include "base/check.h"
+#include "base/str.h"
+
+static unsigned n_notes;
+
+static void on_note(_unused_ const char *when, const char *order, const char *instance,
+		    const char *job, const char *words)
+{
+	n_notes += str_eq(order, "submit") && str_eq(instance, "web.0") && str_eq(job, "7") &&
+		   str_eq(words, "n1 g0");
+}
+
+static bool put(struct store *store, const char *name, uint32_t n_replicas)
+{
+	struct service service = { .command = (char *)"sleep 1",
+				   .policy = "evict",
+				   .n_replicas = n_replicas,
+				   .priority = 100,
+				   .memory_mib = 1024,
+				   .compute_permille = 300,
+				   .order = PLACEMENT_SPREAD };
+
+	str_copy(service.name, sizeof(service.name), name);
+	return store_put(store, &service) == 0;
+}
+
+int main(void)
+{
+	_cleanup_(services_done) struct services services = {};
+	_cleanup_free_ char *reason = NULL;
+	struct store *store;
+	uint32_t first;
+
+	check(store_open("/nowhere/at/all.db", &store, &reason) < 0 && reason,
+	      "store: a file that cannot be made is told: %s", reason ? reason : "-");
+	if (!check(store_open(":memory:", &store, &reason) == 0, "store: opens"))
+		return check_result();
+	check(put(store, "web", 2) && put(store, "batch", 1) && put(store, "web", 3),
+	      "store: adds and changes");
+	check(store_services(store, &services) == 0 && services.n == 2 &&
+		      service_find(&services, "web")->n_replicas == 3 &&
+		      str_eq(service_find(&services, "web")->command, "sleep 1") &&
+		      service_find(&services, "web")->order == PLACEMENT_SPREAD,
+	      "store: reads what was written");
+	first = service_find(&services, "batch")->id;
+	check(store_remove(store, "batch") == 1 && store_remove(store, "batch") == 0,
+	      "store: takes out, once");
+	services_done(&services);
+	put(store, "batch", 1);
+	check(store_services(store, &services) == 0 && service_find(&services, "batch")->id > first,
+	      "store: a number is never another service's");
+	check(store_note(store, "submit", "web.0", 7, "n1 g0") == 0 &&
+		      store_each_note(store, 10, on_note) == 0 && n_notes == 1,
+	      "store: keeps orders");
+	store_close(store);
+	return check_result();
+}
