@@ -85,6 +85,9 @@ ConstrainRAMSpace=no
 # The nodes are one machine: what tells a program which software GPU it has differs by node.
 TASK_PROLOG = """#!/bin/sh
 echo "export SOFTGPU_DIR={dir}/nodes/$SLURMD_NODENAME/gpu"
+echo "export SOFTGPU_MEMORY={memory}M"
+echo "export SOFTGPU_CONTEXT=64M"
+echo "export LD_LIBRARY_PATH={library}"
 """
 
 
@@ -186,8 +189,7 @@ class Cluster:
         self.jobs = []
         self.env = {name: value for name, value in os.environ.items()
                     if not name.startswith(("SLURM", "SOFTGPU_", "CUDA_", "COTENANT_"))}
-        self.env |= {"SLURM_CONF": str(self.dir / "slurm.conf"), "LD_LIBRARY_PATH": str(SOFTGPU),
-                     "SOFTGPU_MEMORY": f"{DEVICE}M", "SOFTGPU_CONTEXT": "64M"}
+        self.env["SLURM_CONF"] = str(self.dir / "slurm.conf")
 
     def __enter__(self):
         try:
@@ -228,7 +230,7 @@ class Cluster:
         (self.dir / "cgroup.conf").write_text(CGROUP_CONF.lstrip())
         (self.dir / "plugstack.conf").write_text(
             f"required {PLUGINS}/spank_cotenant.so socket={self.dir}/nodes/%n/socket\n")
-        (self.dir / "task-prolog").write_text(TASK_PROLOG.format(dir=self.dir))
+        (self.dir / "task-prolog").write_text(TASK_PROLOG.format(dir=self.dir, memory=DEVICE, library=SOFTGPU))
         (self.dir / "task-prolog").chmod(0o755)
         (self.dir / "munge/key").write_bytes(os.urandom(1024))
         (self.dir / "munge/key").chmod(0o600)
@@ -328,21 +330,30 @@ class Cluster:
 
     # --- jobs ---
 
-    def submit(self, *options, device=0, user=None, env=None):
-        """Submits a job that runs the tenant program, and returns it at once."""
+    def program(self, device=0):
+        """A folder with two pipes, and the line for a shell that joins the tenant program to them."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.dir / "jobs"))
         folder.chmod(0o777)
         for name in ("in", "out"):
             os.mkfifo(folder / name)
             (folder / name).chmod(0o666)
-        script = folder / "script"
         # Opened for both directions: neither side waits for the other one to come.
-        script.write_text(f"#!/bin/sh\nexec {TENANT} {device} <>{folder}/in >{folder}/out\n")
-        done = self.do("sbatch", "--parsable", f"--error={folder}/err", "--output=/dev/null", *options, script, user=user,
-                       env=env)
-        job = Job(self, int(done.split(";")[0]), folder)
+        return folder, f"exec {TENANT} {device} <>{folder}/in >{folder}/out"
+
+    def adopt(self, number, folder):
+        """A job whose program is joined to the pipes of that folder."""
+        job = Job(self, number, folder)
         self.jobs.append(job)
         return job
+
+    def submit(self, *options, device=0, user=None, env=None):
+        """Submits a job that runs the tenant program, and returns it at once."""
+        folder, line = self.program(device)
+        script = folder / "script"
+        script.write_text(f"#!/bin/sh\n{line}\n")
+        done = self.do("sbatch", "--parsable", f"--error={folder}/err", "--output=/dev/null", *options, script, user=user,
+                       env=env)
+        return self.adopt(int(done.split(";")[0]), folder)
 
 
 def remove_cgroups():

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services that the controller keeps running as jobs: placed, moved, neither lost nor doubled."""
+import signal
+import subprocess
+
+import pytest
+
+from slurm import NODES, SHARDS
+from system_conftest import GIB, MIB, ROOT, eventually
+
+CONTROLLER = ROOT / "build/bin/cotenant-cluster"
+
+
+class Controller:
+    def __init__(self, cluster, folder):
+        self.cluster = cluster
+        self.state = folder / "cluster.db"
+        self.log = folder / "log"
+        self.process = None
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([CONTROLLER, "run", f"--state={self.state}", "--interval=200ms",
+                                             "--settle=1s"], env=self.cluster.env, stdout=log, stderr=log)
+
+    def kill(self, sig=signal.SIGKILL):
+        self.process.send_signal(sig)
+        self.process.wait(20)
+
+    def do(self, *words):
+        return self.cluster.do(CONTROLLER, *words, f"--state={self.state}")
+
+    def serve(self, name, *options):
+        """A service of one instance that does what it is told."""
+        folder, line = self.cluster.program()
+        self.do("set", name, line, *options)
+        return Instance(self, name, folder)
+
+    def instances(self):
+        """[(instance, state, job, device)] of all services"""
+        lines = [line.split("\t") for line in self.do("list").splitlines()]
+        return [(line[0], line[2], *line[3:]) for line in lines]
+
+    def jobs(self, instance):
+        """The jobs that Slurm has of an instance, whoever submitted them."""
+        return self.cluster.do("squeue", "-h", f"--name={instance}", "-o", "%i %T").splitlines()
+
+
+class Instance:
+    """The first instance of a service; its job is whichever Slurm has."""
+
+    def __init__(self, controller, name, folder):
+        self.controller = controller
+        self.name = f"{name}.0"
+        self.folder = folder
+
+    def started(self):
+        found = eventually(lambda: [i for i in self.controller.instances() if i[0] == self.name and i[1] == "running"],
+                           f"{self.name} runs", 20)
+        self.job = self.controller.cluster.adopt(int(found[0][2].split()[1]), self.folder).started()
+        return self.job
+
+
+@pytest.fixture
+def controller(cluster, tmp_path):
+    if not CONTROLLER.exists():
+        pytest.skip("built without Slurm's headers")
+    controller = Controller(cluster, tmp_path)
+    controller.start()
+    yield controller
+    controller.kill(signal.SIGTERM)
+    assert controller.process.returncode == 0, controller.log.read_text()
+
+
+def test_services_share_a_device_within_their_requests(cluster, controller):
+    web = controller.serve("web", "--gpu-mem=1G").started()
+    base = controller.serve("base", "--gpu-mem=1G", "--gpu-compute=40").started()
+    assert web.show("NodeList") == base.show("NodeList") and web.show("JOB_GRES") == base.show("JOB_GRES")
+    assert web.alloc(512 * MIB) > 0 and base.alloc(512 * MIB) > 0
+    limits = base.node().json("show", base.tenant())["limits"]
+    assert limits == {"memory.low": "1G", "compute.max": "40%"}
+    controller.do("remove", "web")
+    eventually(lambda: web.state() == "CANCELLED", "what is no longer wanted is cancelled")
+    assert base.ask("check") == ["right"]
+
+
+def test_an_evicted_one_is_moved(cluster, controller):
+    greedy = controller.serve("greedy", "--gpu-mem=1G", "--gpu-policy=evict")
+    job = greedy.started()
+    node = job.show("NodeList")
+    assert job.alloc(7 * GIB // 2) > 0
+    job.started()
+    assert job.show("NodeList") != node and job.show("Restarts") == "1"
+    assert len(controller.jobs("greedy.0")) == 1
+    assert f"move\tgreedy.0\tjob {job.number}" in controller.do("log")
+
+
+def test_one_whose_node_is_drained_is_placed_anew(cluster, controller):
+    web = controller.serve("web", "--gpu-mem=1G")
+    job = web.started()
+    node = job.show("NodeList")
+    cluster.do("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+    try:
+        assert job.ask("pid")
+        cluster.do("scontrol", "requeue", job.number)
+        eventually(lambda: [i for i in controller.instances() if i[1] == "running" and not i[3].startswith(node)],
+                   "it runs elsewhere", 20)
+        web.started()
+        assert len(controller.jobs("web.0")) == 1
+    finally:
+        cluster.do("scontrol", "update", f"nodename={node}", "state=resume")
+
+
+def test_users_jobs_are_counted(cluster, controller):
+    for node in NODES:
+        for gpu in range(2):
+            cluster.submit("-w", node, f"--gres=shard:g{gpu}:{SHARDS - 1000 - 100 * gpu}").started()
+    fits = controller.serve("fits", "--gpu-mem=950").started()
+    assert "shard:g0:950" in fits.show("JOB_GRES")
+    controller.serve("waits", "--gpu-mem=1200")
+    eventually(lambda: ("waits.0", "waiting") in controller.instances(), "it waits")
+    told = controller.do("explain", "waits.0").splitlines()
+    assert len(told) == 7 and all("1200 are asked for" in line for line in told[1:]), told
+    assert "100 MiB are free" in "".join(told) or "1000 MiB are free" in "".join(told)
+
+
+def test_a_controller_that_is_killed_loses_and_doubles_nothing(cluster, controller):
+    job = controller.serve("web", "--gpu-mem=1G").started()
+    controller.kill()
+    assert job.ask("pid") and job.state() == "RUNNING"
+    controller.start()
+    for name in ("a", "b", "c"):
+        controller.serve(name, "--gpu-mem=512")
+    # At any moment of what it does: between orders, and before they have arrived.
+    for seconds in (1.05, 1.25, 1.5):
+        try:
+            controller.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            controller.kill()
+        controller.start()
+    eventually(lambda: [i[1] for i in controller.instances()] == ["running"] * 4, "all run", 20)
+    for name in ("web", "a", "b", "c"):
+        eventually(lambda: len(controller.jobs(f"{name}.0")) == 1, "each is there once")
+    assert job.state() == "RUNNING"
+
+
+def test_what_cannot_be_a_service_is_refused(cluster, controller):
+    for words, said in ((["set", "a.b", "true", "--gpu-mem=1G"], "cannot be a service's name"),
+                        (["set", "a", "true"], "say how much memory"),
+                        (["set", "a", "true", "--gpu-mem=-1"], "is not a size"),
+                        (["set", "a", "true", "--gpu-mem=1G", "--replicas=-1"], "is not a number"),
+                        (["set", "a", "true", "--gpu-mem=1G", "--placement=best"], "is not binpack"),
+                        (["set", "a", "true", "--gpu-mem=1G", "--gpu-policy=pardon"], "is not warn"),
+                        (["remove", "a"], "there is no service"), (["explain", "a.0"], "no such instance")):
+        assert said in cluster.refused(CONTROLLER, *words, f"--state={controller.state}")
