@@ -229,7 +229,7 @@ def test_evicted_to_another_node(cluster):
 
 
 def test_a_suspended_job_is_evicted(cluster):
-    job = cluster.submit(*anywhere(1024), "--gpu-policy=suspend-evict").started()
+    job = cluster.submit(*anywhere(1024, gpu=1), "--gpu-policy=suspend-evict").started()
     node = job.show("NodeList")
     assert job.alloc(MUCH) > 0
     eventually(lambda: job.state() == "SUSPENDED", "it is suspended")
