@@ -80,12 +80,18 @@ int child_wait(pid_t child, const sigset_t *set, void (*each_second)(void *userd
 	}
 }
 
-void child_tenant_end(const struct ctl *ctl, const char *tenant)
+bool child_tenant_end(const struct ctl *ctl, const char *tenant, json_int_t *ret_peak)
 {
 	struct api_error error;
 	json_t *reply;
+	bool evicted;
 
-	if (tenant && api_request_json(ctl->socket, API_RUN_END,
-				       json_pack("{s:s}", "tenant", tenant), &reply, &error) == 0)
-		json_decref(reply);
+	if (!tenant || api_request_json(ctl->socket, API_RUN_END,
+					json_pack("{s:s}", "tenant", tenant), &reply, &error) < 0)
+		return false;
+	evicted = json_is_true(json_object_get(reply, "evicted"));
+	if (evicted && ret_peak)
+		*ret_peak = json_integer_value(json_object_get(reply, "peak"));
+	json_decref(reply);
+	return evicted;
 }

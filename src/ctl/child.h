@@ -26,8 +26,15 @@ _Noreturn void child_exec(const struct ctl *ctl, char **argv, const sigset_t *ma
  */
 int child_tenant_begin(const struct ctl *ctl, pid_t child, const char *command, char **ret_tenant);
 
-/** child_tenant_end() - the daemon would forget it by itself, too: this only makes it prompt */
-void child_tenant_end(const struct ctl *ctl, const char *tenant);
+/**
+ * child_tenant_end() - it has ended
+ * @ret_peak:	what it held at the most, where it was evicted; may be NULL
+ *
+ * The daemon would forget it by itself, too: this only makes it prompt.
+ *
+ * Return: whether it was evicted.
+ */
+bool child_tenant_end(const struct ctl *ctl, const char *tenant, json_int_t *ret_peak);
 
 /**
  * child_wait() - pass signals on until it ends

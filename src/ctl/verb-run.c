@@ -10,6 +10,7 @@
 #include "ctl/ctl.h"
 #include "ctl/table.h"
 
+#include "base/str.h"
 #include "gate/gate.h"
 
 #include <errno.h>
@@ -113,41 +114,109 @@ static void show_waits(void *userdata)
 	json_decref(reply);
 }
 
-int verb_run(const struct ctl *ctl)
+/*
+ * struct run - one life of the command
+ * @old:	the signals that it is started with
+ * @evicted:	how it ended; then @peak is what it held at the most
+ */
+struct run {
+	sigset_t set;
+	sigset_t old;
+	bool evicted;
+	json_int_t peak;
+};
+
+/* Starts it behind a door. Return: its number, or -1. */
+static pid_t start(const struct ctl *ctl, const struct run *run, int *ret_door)
 {
-	struct waits waits = { .ctl = ctl };
-	_cleanup_free_ char *tenant = NULL;
-	sigset_t set, old;
-	int door[2], r;
+	int door[2];
 	pid_t child;
 
-	if (ctl->argc == 0) {
-		ctl_usage(ctl, "say which command, behind --");
-		return EXIT_NO_TENANT;
-	}
-	child_signals_block(&set, &old);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, door) < 0)
-		return EXIT_NO_TENANT;
+		return -1;
 	child = fork();
-	if (child < 0)
-		return EXIT_NO_TENANT;
 	if (child == 0) {
 		close(door[1]);
-		child_main(ctl, door[0], &old);
+		child_main(ctl, door[0], &run->old);
 	}
 	close(door[0]);
+	if (child < 0)
+		close(door[1]);
+	else
+		*ret_door = door[1];
+	return child;
+}
+
+static int run_once(const struct ctl *ctl, struct run *run)
+{
+	_cleanup_free_ char *tenant = NULL;
+	struct waits waits = { .ctl = ctl };
+	int door, r;
+	pid_t child;
+
+	run->evicted = false;
+	child = start(ctl, run, &door);
+	if (child < 0)
+		return EXIT_NO_TENANT;
 	r = child_tenant_begin(ctl, child, ctl->argv[0], &tenant);
 	if (r == 0)
-		r = go_on(door[1]);
+		r = go_on(door);
 	if (r == 0 && ctl_option(ctl, "gate"))
-		r = keep_gate(ctl, child, door[1]);
-	close(door[1]);
+		r = keep_gate(ctl, child, door);
+	close(door);
 	if (r != 0) {
 		waitpid(child, NULL, 0);
 		return r;
 	}
 	waits.tenant = tenant;
-	r = child_wait(child, &set, show_waits, &waits);
-	child_tenant_end(ctl, tenant);
+	r = child_wait(child, &run->set, show_waits, &waits);
+	run->evicted = child_tenant_end(ctl, tenant, &run->peak);
+	return r;
+}
+
+/*
+ * Again, with a request as large as what it held, so that it is within it this time. Where the
+ * caller may not ask for so much, it is as it was.
+ */
+static int run_again(const struct ctl *ctl, struct run *run)
+{
+	json_t *request = json_incref(json_object_get(ctl->limits, "memory.low"));
+	int r;
+
+	fprintf(stderr, "cotenant: the command was evicted and is started again\n");
+	json_object_set_new(ctl->limits, "memory.low", json_sprintf("%lld", (long long)run->peak));
+	r = run_once(ctl, run);
+	if (r != EXIT_NO_TENANT)
+		goto out;
+	fprintf(stderr, "cotenant: its request stays as it was\n");
+	if (request)
+		json_object_set(ctl->limits, "memory.low", request);
+	else
+		json_object_del(ctl->limits, "memory.low");
+	r = run_once(ctl, run);
+out:
+	json_decref(request);
+	return r;
+}
+
+int verb_run(const struct ctl *ctl)
+{
+	const char *restart = ctl_option(ctl, "restart");
+	uint64_t n_left = 0;
+	struct run run = {};
+	int r;
+
+	if (ctl->argc == 0) {
+		ctl_usage(ctl, "say which command, behind --");
+		return EXIT_NO_TENANT;
+	}
+	if (restart && str_parse_u64(restart, &n_left) < 0) {
+		ctl_usage(ctl, "--restart: say how often, as in --restart 3");
+		return EXIT_NO_TENANT;
+	}
+	child_signals_block(&run.set, &run.old);
+	r = run_once(ctl, &run);
+	while (run.evicted && n_left-- > 0)
+		r = run_again(ctl, &run);
 	return r;
 }

@@ -10,6 +10,7 @@
 
 #include "api/server.h"
 #include "daemon/charged.h"
+#include "daemon/eviction.h"
 #include "daemon/running.h"
 #include "daemon/tenants.h"
 
@@ -50,6 +51,7 @@ struct overuse;
  * @waiters:		calls that wait for an event
  * @gate:		listens for reports of the second gate
  * @overuse:		samples the devices and acts on tenants beyond their requests
+ * @evictions:		commands that were, for whoever started them
  * @started_us:		when, since the epoch
  */
 struct daemon {
@@ -89,6 +91,7 @@ struct daemon {
 	struct waiter *waiters;
 	struct gate *gate;
 	struct overuse *overuse;
+	struct evictions evictions;
 	uint64_t started_us;
 };
 

@@ -125,6 +125,10 @@ static void do_action(struct overuse *o, struct live_incident *live, const struc
 		deed_resume(o, live, &entry);
 		break;
 	case POLICY_EVICT:
+		if (t->origin == TENANT_OF_RUN)
+			evictions_note(&o->daemon->evictions, t->spec.name, live->row.peak_bytes);
+		deed_end(o, live, t, &entry);
+		break;
 	case POLICY_KILL:
 		deed_end(o, live, t, &entry);
 		break;

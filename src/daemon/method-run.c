@@ -221,6 +221,7 @@ int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
 	pid_t pid = api_arg_uint(q->args, "pid", 0);
 	const char *no_cgroup;
 	struct ini_error error;
+	uint64_t peak_bytes;
 	struct tenant *t;
 	int r;
 
@@ -228,6 +229,8 @@ int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
 	    choose_name(d, q, pid, spec.name) < 0 || change_limits(d, q, &spec.limits) < 0 ||
 	    change_check_nested(d, q, &spec.limits) < 0 || check_nesting(d, q, pid) < 0)
 		return -EINVAL;
+	/* A name may be that of an earlier command of which nobody has asked. */
+	evictions_take(&d->evictions, spec.name, &peak_bytes);
 	tenants_meet(&d->tenants, q->peer.uid);
 	if (choose_match(d, q, pid, &spec, &no_cgroup) < 0)
 		return -EINVAL;
@@ -247,14 +250,21 @@ int method_run_begin(struct daemon *d, const struct request *q, json_t **ret)
 	return 0;
 }
 
+/* One that was evicted may be forgotten before whoever started it comes to ask. */
 int method_run_end(struct daemon *d, const struct request *q, json_t **ret)
 {
 	const char *name = api_arg_string(q->args, "tenant");
-	struct tenant *t;
+	struct tenant *t = tenants_find(&d->tenants, name);
+	uint64_t peak_bytes = 0;
+	bool evicted;
 
-	if (request_tenant(d, q, &t) < 0)
+	if (t && request_tenant(d, q, &t) < 0)
 		return -EINVAL;
+	evicted = evictions_take(&d->evictions, name, &peak_bytes);
+	if (!t && !evicted)
+		return request_tenant(d, q, &t);
 	tenants_collect(&d->tenants);
-	*ret = json_pack("{s:b}", "gone", !tenants_find(&d->tenants, name));
+	*ret = json_pack("{s:b, s:b, s:I}", "gone", !tenants_find(&d->tenants, name), "evicted",
+			 evicted, "peak", (json_int_t)peak_bytes);
 	return 0;
 }

@@ -89,6 +89,34 @@ def test_ended_after_its_grace(fast_host, policy, event):
     assert neighbour.ask("check") == ["right"]
 
 
+def test_what_was_evicted_is_started_again_with_what_it_held(fast_host):
+    host = fast_host
+    evicted = ["--memory.low", "512M", "--memory.policy", "evict", "--memory.grace", "500ms"]
+    tenant = host.run("--restart", "1", *evicted, name="t").started()
+    first = tenant.pid()
+    assert tenant.alloc(1536 * MIB) > 0
+    assert tenant.answer() == ["0"], "it has started again"
+    assert tenant.pid() != first and host.book("t")["memory.low"] >= 1600 * MIB
+    # What it held before is within its request now.
+    assert tenant.alloc(1536 * MIB) > 0
+    eventually(lambda: words(host, "t") == ["warn", "evict", "clear"], "the first incident is over")
+    assert not tenant.has_answered(2) and len(host.json("incidents", "--tenant", "t")["incidents"]) == 1
+    # Beyond that as well, it is evicted, and that was its last time.
+    assert tenant.alloc(1024 * MIB) > 0
+    assert tenant.process.wait(20) != 0
+    assert len(host.events("evicted", "t")) == 2
+
+
+def test_a_user_who_may_not_ask_for_more_is_started_as_before(fast_host):
+    host = fast_host
+    host.cotenant("set", "--user", "61001", "memory.low=512M")
+    evicted = ["--memory.low", "512M", "--memory.policy", "evict", "--memory.grace", "500ms"]
+    tenant = host.run("--restart", "1", *evicted, name="t", user=61001).started()
+    assert tenant.alloc(1536 * MIB) > 0
+    assert tenant.answer() == ["0"], "it has started again"
+    assert host.book("t")["memory.low"] == 512 * MIB
+
+
 def test_an_ask_within_its_request_is_given_room(fast_host):
     """One large ask, of whom a borrower leaves no room: held, the borrower ended, and then it runs."""
     host = fast_host
