@@ -22,7 +22,7 @@ KERNELS = {
 # What of the suite "audit" runs in a guest, and what may say 77: that kernel cannot.
 TESTS = ["audit-thin-endbr-supervised", "audit-thin-push-supervised", "audit-thin-endbr-registers",
          "audit-thin-push-registers", "audit-refusals-endbr", "audit-holds-endbr", "audit-traps-endbr",
-         "audit-exits-endbr", "audit-launches-endbr"]
+         "audit-exits-endbr", "audit-launches-endbr", "audit-deny-endbr"]
 # What is only long is left out of these.
 SHORT = ["audit-launches-endbr"]
 CANNOT = {"oldest": {"audit-thin-endbr-registers", "audit-thin-push-registers"}}
