@@ -261,12 +261,13 @@ static void test_handles(CUcontext ctx, CUstream a)
 static _Atomic(CUstream) shared; /* NULL when it has been destroyed for the last time */
 
 /* Calls on a stream that another thread destroys: each is done, or finds none. */
-static void *use_shared(_unused_ void *arg)
+static void *use_shared(void *arg)
 {
 	static CUresult bad;
 	CUdeviceptr to = addr_of(word + 64);
 	CUstream stream;
 
+	NEED(cuCtxSetCurrent(arg));
 	while ((stream = shared)) {
 		CUresult r[] = {
 			cuMemsetD32Async(to, 1, 1, stream),
