@@ -170,8 +170,11 @@ static int on_round(_unused_ sd_event_source *s, void *userdata)
 	struct daemon *d = userdata;
 
 	event_log_flush(d->events);
-	if (d->cgroups_are_slow && d->tenants.any_of_cgroup)
+	/* Once: rounds come more often than that, and would put it off for ever. */
+	if (d->cgroups_are_slow && d->tenants.any_of_cgroup) {
+		d->cgroups_are_slow = false;
 		sd_event_source_set_time_relative(d->cgroups_timer, CGROUPS_EVERY_US);
+	}
 	if (!d->waiters)
 		return 0;
 	daemon_answer_waiters(d, /* all= */ false);
