@@ -69,7 +69,7 @@ def test_a_job_is_a_tenant_before_it_runs(cluster):
     assert len(shown["gpus"]) == 1
     assert job.alloc(GIB) > 0 and job.alloc(GIB) == -OUT_OF_MEMORY
     assert re.search(r"shard:g[01]:1024", job.show("JOB_GRES"))
-    assert books_are_right(cluster)
+    eventually(lambda: books_are_right(cluster), "the books are right")
     job.send("quit")
     eventually(lambda: job.state() == "COMPLETED", "the job is over")
     eventually(lambda: not host.json("list")["tenants"], "and so is its tenant")
@@ -80,7 +80,7 @@ def test_two_share_a_device_within_their_requests(cluster):
     second = cluster.submit(*on("n1", 1536), user=USER).started()
     assert first.alloc(1400 * MIB) > 0 and second.alloc(1400 * MIB) > 0
     assert first.ask("check") == second.ask("check") == ["right"]
-    assert books_are_right(cluster)
+    eventually(lambda: books_are_right(cluster), "the books are right")
     # Nothing more fits there, and it is not given away: this one is placed elsewhere, or waits.
     third = cluster.submit("--gpu-mem=1G").started()
     assert "g0" not in third.show("JOB_GRES") or third.show("NodeList") != "n1"
