@@ -119,6 +119,7 @@ static void daemon_start(struct daemon *d, const char *nvml)
 	d->tenants.engine = d->engine;
 	d->tenants.gpu = d->gpu;
 	d->tenants.events = d->events;
+	d->mps_server = "/nonexistent/nvidia-cuda-mps-server";
 	daemon_devices_apply(d);
 	tenants_reload(&d->tenants);
 }
