@@ -29,6 +29,10 @@ def use(host, *command, env=None, options=LIMITS):
     return tenant
 
 
+def forgotten(host):
+    eventually(lambda: not host.json("list")["tenants"], "the run is forgotten")
+
+
 def check_charged(host, tenant, device):
     """What the tenant has is charged on this device, and nothing on the other."""
     assert tenant.alloc(100 * MIB) > 0
@@ -37,7 +41,7 @@ def check_charged(host, tenant, device):
     assert host.book("t", 1 - device)["memory.current"] == 0
     assert not host.events("device-unknown")
     assert tenant.end() == 0
-    eventually(lambda: not host.json("list")["tenants"], "the run is forgotten")
+    forgotten(host)
 
 
 def test_visible_devices(host):
@@ -58,6 +62,7 @@ def test_one_device_is_allowed(host):
     options = ("--gpu", "1", *LIMITS)
     check_charged(host, use(host, 0, env={"CUDA_VISIBLE_DEVICES": "1"}, options=options).started(), 1)
     assert use(host, 0, env={"CUDA_VISIBLE_DEVICES": "0"}, options=options).answer() == [str(OUT_OF_MEMORY)]
+    forgotten(host)
     # A user's limits, as those of a cgroup the driver may keep itself.
     host.cotenant("set", "--user", ALICE, "memory.max=1G", "memory.max@0=0", "--name", "t")
     host.env["CUDA_VISIBLE_DEVICES"] = "1"
