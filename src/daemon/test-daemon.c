@@ -129,6 +129,9 @@ static void daemon_stop(struct daemon *d)
 	tenants_done(&d->tenants);
 	event_log_close(d->events);
 	gpu_close(d->gpu);
+	charged_done(&d->charged);
+	charged_done(&d->charged_before);
+	running_done(&d->running);
 }
 
 static void test_setting(struct daemon *d)
