@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * spank_cotenant.so: what Slurm loads into sbatch, srun and salloc, and on a node into each
  * job step.
