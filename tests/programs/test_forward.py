@@ -121,6 +121,8 @@ def holder(gpu, program, ptx):
 @pytest.mark.parametrize("who", ["worker", "broker"])
 def test_the_device_is_lost_when_the_hosts_side_is_killed(holder, who):
     os.kill(getattr(holder, who), signal.SIGKILL)
+    # Until the worker has gone after its broker it does what it is asked.
+    wait_until(lambda: not pathlib.Path(f"/proc/{holder.worker}").exists())
     code, output, seconds = holder.go_on()
     assert code == 1 and "CUDA_ERROR_DEVICE_UNAVAILABLE" in output
     assert seconds < LOST_SECONDS + 1

@@ -50,7 +50,9 @@ def test_machine_code_alone_is_no_image(gpu):
 
 
 def test_interrupt_ends_an_endless_kernel(gpu):
-    child = subprocess.Popen([compiled("endless")], env=gpu, text=True, stdout=subprocess.PIPE)
+    # A shell's background job ignores SIGINT, and so does what it starts.
+    child = subprocess.Popen([compiled("endless")], env=gpu, text=True, stdout=subprocess.PIPE,
+                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     try:
         assert child.stdout.readline() == "begun\n"
         child.send_signal(signal.SIGINT)
