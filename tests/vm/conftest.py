@@ -29,6 +29,7 @@ gpu, program, ptx = programs.gpu, programs.program, programs.ptx
 
 
 def brought(script, which):
+    """The path of what a script of this folder fetches: brought("kernel", "oldest")."""
     done = subprocess.run([ROOT / "tests/vm" / script, which], capture_output=True, text=True, timeout=600)
     if done.returncode == 69:
         pytest.skip(f"no {script} of the distribution can be fetched")
@@ -58,12 +59,6 @@ def guest():
     yield start
     for one in made:
         one.kill()
-
-
-@pytest.fixture
-def kernel():
-    """kernel("oldest"): the image of that kernel of the distribution."""
-    return lambda which: brought("kernel", which)
 
 
 @pytest.fixture
