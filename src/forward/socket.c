@@ -35,10 +35,10 @@ int socket_send(int fd, const struct wire_message *message, const int *fds, size
 	return 0;
 }
 
-static void take_fds(struct msghdr *header, struct socket_message *ret)
+size_t socket_take_fds(struct msghdr *header, int *fds, size_t max)
 {
 	struct cmsghdr *c;
-	size_t i, n;
+	size_t i, n, n_taken = 0;
 	int fd;
 
 	for (c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
@@ -47,12 +47,13 @@ static void take_fds(struct msghdr *header, struct socket_message *ret)
 		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		for (i = 0; i < n; i++) {
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (ret->n_fds < SOCKET_MAX_FDS)
-				ret->fds[ret->n_fds++] = fd;
+			if (n_taken < max)
+				fds[n_taken++] = fd;
 			else
 				close(fd);
 		}
 	}
+	return n_taken;
 }
 
 int socket_receive(int fd, struct socket_message *ret)
@@ -73,7 +74,7 @@ int socket_receive(int fd, struct socket_message *ret)
 		return errno == ECONNRESET ? -EPIPE : -errno;
 	if (n == 0)
 		return -EPIPE;
-	take_fds(&header, ret);
+	ret->n_fds = socket_take_fds(&header, ret->fds, SOCKET_MAX_FDS);
 	if ((size_t)n != sizeof(ret->message) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		socket_message_done(ret);
 		return -EPROTO;

@@ -6,6 +6,7 @@
 #include "forward/transport.h"
 
 #include <stddef.h>
+#include <sys/socket.h>
 
 #define SOCKET_MAX_FDS 4
 
@@ -33,6 +34,14 @@ int socket_send(int fd, const struct wire_message *message, const int *fds, size
  * of what is refused are closed.
  */
 int socket_receive(int fd, struct socket_message *ret);
+
+/**
+ * socket_take_fds() - the descriptors that came with what recvmsg() has filled in
+ * @max:	room at @fds; more are closed
+ *
+ * Return: how many there are.
+ */
+size_t socket_take_fds(struct msghdr *header, int *fds, size_t max);
 
 /**
  * socket_pair_new() - two ends of a socket, of which ours never makes us wait

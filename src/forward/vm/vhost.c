@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/log.h"
+#include "forward/socket.h"
 
 #include <errno.h>
 #include <linux/virtio_config.h>
@@ -110,26 +111,6 @@ static void message_done(struct message *m)
 		close(m->fds[--m->n_fds]);
 }
 
-static void take_fds(struct msghdr *header, struct message *m)
-{
-	struct cmsghdr *c;
-	size_t i, n;
-	int fd;
-
-	for (c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < n; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (m->n_fds < RAM_MAX_REGIONS)
-				m->fds[m->n_fds++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
 /* The rest of a message comes behind what was read: QEMU sends each at once. */
 static int read_rest(int fd, void *to, size_t size)
 {
@@ -155,7 +136,7 @@ static int receive(int fd, struct message *m)
 	n = recvmsg(fd, &header, MSG_CMSG_CLOEXEC | MSG_WAITALL);
 	if (n < 0)
 		return -errno;
-	take_fds(&header, m);
+	m->n_fds = socket_take_fds(&header, m->fds, RAM_MAX_REGIONS);
 	if (n != sizeof(m->header))
 		return n == 0 ? -EPIPE : -EPROTO;
 	if ((m->header.flags & VERSION_MASK) != VERSION || m->header.flags & IS_REPLY ||
