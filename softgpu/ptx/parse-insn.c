@@ -189,8 +189,7 @@ static enum ptx_type double_width(enum ptx_type type)
 }
 /* clang-format on */
 
-/* A vector operand; one of one element may lack the braces. */
-static void push_vector(struct parser *p, const struct raw *raw, bool result)
+void push_vector(struct parser *p, const struct raw *raw, bool result)
 {
 	const struct raw *elements = raw;
 	unsigned int count = 1;

@@ -267,24 +267,6 @@ static void push_elements(struct parser *p, const struct raw *raw, unsigned int 
 		push_source(p, &elements[i], i == 0 ? first_type : type, /* relaxed= */ false);
 }
 
-static void push_values(struct parser *p, const struct raw *raw, bool result)
-{
-	const struct raw *elements = raw->kind == RAW_VECTOR ? &p->elements[raw->first] : raw;
-	unsigned int count = raw->kind == RAW_VECTOR ? raw->count : 1;
-
-	if (count != p->insn.vec) {
-		parse_fail(p, p->insn.line, "%s: %u registers for %u values", insn_name(p), count,
-			   p->insn.vec);
-		return;
-	}
-	for (unsigned int i = 0; i < count; i++) {
-		if (result)
-			push_result(p, &elements[i], p->insn.type, /* relaxed= */ true);
-		else
-			push_source(p, &elements[i], p->insn.type, /* relaxed= */ true);
-	}
-}
-
 static void push_place(struct parser *p, const struct raw *object, const struct raw *place)
 {
 	enum ptx_geometry geometry = (enum ptx_geometry)PTX_TEXTURE_GEOMETRY(p->insn.aux);
@@ -353,7 +335,7 @@ static void parse_reading(struct parser *p)
 	expect(p, ';');
 	if (p->error)
 		return;
-	push_values(p, &values, /* result= */ true);
+	push_vector(p, &values, /* result= */ true);
 	push_place(p, &object, &place);
 	push_level(p, more, n);
 }
@@ -369,7 +351,7 @@ static void parse_writing(struct parser *p)
 	if (p->error)
 		return;
 	push_place(p, &object, &place);
-	push_values(p, &values, /* result= */ false);
+	push_vector(p, &values, /* result= */ false);
 }
 
 void parse_texture(struct parser *p)

@@ -183,6 +183,8 @@ void insn_emit(struct parser *p);
 /* push_source(), push_result() - check against a type and add; @relaxed: may be wider */
 void push_source(struct parser *p, const struct raw *raw, enum ptx_type type, bool relaxed);
 void push_result(struct parser *p, const struct raw *raw, enum ptx_type type, bool relaxed);
+/* push_vector() - the same of all its elements; one of one element may lack the braces */
+void push_vector(struct parser *p, const struct raw *raw, bool result);
 void push_mem(struct parser *p, struct raw *raw);
 const char *insn_name(const struct parser *p);
 /* insn_name_add() - a word more of the mnemonic, for messages */
