@@ -12,7 +12,7 @@ import time
 import pytest
 
 from conftest import ROOT, SOFTGPU, toolkit
-from test_forward import children, name_of, wait_until
+from processes import children, is_gone, name_of, wait_until
 
 KILLS = int(os.environ.get("KILLS", "10"))
 BIN = ROOT / "build" / "bin"
@@ -109,14 +109,6 @@ def guest(gpu, tmp_path, command):
 
 def workers(broker):
     return [c for c in children(broker.pid) if name_of(c) == "cotenant-worker"]
-
-
-def is_gone(pid):
-    """Or waits for whoever is to reap it."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 def n_descriptors(process):

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT, SOFTGPU
-from test_forward import children, name_of, wait_until
+from processes import children, name_of, wait_until
 
 BIN = ROOT / "build" / "bin"
 FRONT = ROOT / "build" / "src" / "forward" / "test-front"

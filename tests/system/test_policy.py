@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tenants beyond their requests: warned, suspended, evicted and killed, and nobody else."""
-import pathlib
 import sqlite3
 import subprocess
 
 import pytest
 
 from conftest import GIB, MIB, eventually, host_in_use
+from processes import state_of
 
 
 @pytest.fixture
@@ -26,10 +26,6 @@ def actions(host, tenant, incident=0):
 
 def words(host, tenant, incident=0):
     return [action for action, _, _ in actions(host, tenant, incident)]
-
-
-def state(pid):
-    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_over_use_is_warned(fast_host):
@@ -69,9 +65,9 @@ def test_a_user_is_suspended_by_his_processes(fast_host):
     tenant = host.spawn(user=61001).started()
     pid = tenant.pid()
     assert tenant.alloc(1536 * MIB) > 0
-    eventually(lambda: state(pid) == "T", "it is stopped")
+    eventually(lambda: state_of(pid) == "T", "it is stopped")
     host.cotenant("release", "61001")
-    eventually(lambda: state(pid) != "T", "who is no tenant any more goes on")
+    eventually(lambda: state_of(pid) != "T", "who is no tenant any more goes on")
     assert tenant.ask("check") == ["right"]
 
 

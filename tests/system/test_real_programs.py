@@ -120,8 +120,7 @@ def test_what_taichi_takes_out_of_its_pool_is_counted(host):
         tenant.send("go on")
     assert tenant.process.wait(20) == 0
     print("books", books, "reserved", reserved)
-    # Two arrays of 12 and 20 MiB; the first stays with the pool when it is freed, and goes with a trim.
-    assert 32 * MIB - ROUNDING <= books[1] - books[0] <= 32 * MIB
-    assert books[2] == books[1]
-    assert books[3] - books[2] == -12 * MIB
-    assert books[4] - books[3] == -20 * MIB
+    # Two arrays of 12 and 20 MiB; the first stays with the pool when it is freed, and goes with a trim. Beside them
+    # Taichi takes 8 bytes for what a kernel returns, and they are freed sooner or later than these.
+    steps = [after - before for before, after in zip(books, books[1:])]
+    assert all(abs(step - n * MIB) <= 8 for step, n in zip(steps, [32, 0, -12, -20], strict=True)), steps

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from conftest import COTENANT, GIB, ROOT, eventually
+from processes import name_of
 
 FRONT = ROOT / "build/src/forward/test-front"
 
@@ -46,7 +47,7 @@ def test_a_machine_is_a_tenant_while_it_runs(host):
     assert host.book("stud07")["memory.max"] == 2 * GIB
     assert machines(host)["stud07"]["running"]
     worker = host.json("show", "stud07")["match"].removeprefix("cgroup:")
-    names = {pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in processes_in(worker)}
+    names = {name_of(pid) for pid in processes_in(worker)}
     assert {"cotenant-vm", "cotenant-worker"} <= names and "test-front" not in names
     assert machine.end() == 0
     eventually(lambda: not host.json("list")["tenants"], "the tenant is gone")

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole way: programs in a virtual machine, its kernel's driver, QEMU, broker, workers, software GPU."""
 import os
-import pathlib
 import re
 import socket
 import subprocess
-import time
 
 import pytest
 
 from boot import boot, machine, make_initramfs
 from conftest import BUILD, LIBRARY, programs
+from processes import children, name_of, wait_until
 
 COUNTERS = "/sys/class/misc/cotenant0/counters"
 PROGRAMS = ["kernels", "pipeline", "graph", "ipc", "vmm", "threads", "hosts", "order"]
@@ -35,9 +34,7 @@ class Broker:
                 "vhost-user-fs-pci,chardev=cotenant,tag=cotenant,num-request-queues=2,queue-size=1024,page-per-vq=on"]
 
     def workers(self):
-        """Those that are not yet reaped count, too."""
-        listed = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return [pid for pid in listed if pathlib.Path(f"/proc/{pid}/comm").read_text() == "cotenant-worker\n"]
+        return [c for c in children(self.process.pid) if name_of(c) == "cotenant-worker"]
 
     def kill(self):
         self.process.kill()
@@ -56,13 +53,6 @@ def broker(gpu, tmp_path):
     yield make_broker
     for one in made:
         one.kill()
-
-
-def wait_until(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to be"
-        time.sleep(0.02)
 
 
 def shell(line):

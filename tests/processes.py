@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What /proc says of processes that may end at any moment, also between opening a file there and reading it."""
+import pathlib
+import time
+
+
+def read(pid, name):
+    """Empty for one that is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def children(pid):
+    """Those that are not yet reaped count, too."""
+    return [int(child) for child in read(pid, f"task/{pid}/children").split()]
+
+
+def name_of(pid):
+    return read(pid, "comm").strip()
+
+
+def state_of(pid):
+    """The letter that ps shows, or nothing."""
+    return read(pid, "stat").rpartition(")")[2].strip()[:1]
+
+
+def is_gone(pid):
+    """Or waits for whoever is to reap it."""
+    return state_of(pid) in ("", "Z")
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not come to be")
