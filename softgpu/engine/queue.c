@@ -2,6 +2,7 @@
 #include "softgpu/engine/queue.h"
 
 #include "softgpu/util/futex.h"
+#include "softgpu/util/moment.h"
 
 #include <stddef.h>
 
@@ -85,24 +86,13 @@ static bool is_held(const struct queue *queue, unsigned level)
 	return false;
 }
 
-static struct timespec moment_after(uint64_t ns)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ns += (uint64_t)ts.tv_nsec;
-	ts.tv_sec += (time_t)(ns / 1000000000);
-	ts.tv_nsec = (long)(ns % 1000000000);
-	return ts;
-}
-
 void queue_begin(struct queue *queue, unsigned level, uint64_t hold_ns)
 {
 	struct timespec until;
 
 	pthread_mutex_lock(&queue->lock);
 	if (is_held(queue, level)) {
-		until = moment_after(hold_ns);
+		until = moment_in(hold_ns);
 		while (is_held(queue, level) &&
 		       pthread_cond_clockwait(&queue->ended, &queue->lock, CLOCK_MONOTONIC,
 					      &until) == 0)

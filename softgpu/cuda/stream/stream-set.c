@@ -12,7 +12,7 @@
 #include "softgpu/cuda/graph/capture.h"
 #include "softgpu/cuda/memory/pool.h"
 #include "softgpu/cuda/stream/stream-queue.h"
-#include "softgpu/engine/engine.h"
+#include "softgpu/util/moment.h"
 
 void set_enter(struct stream_set *set)
 {
@@ -110,13 +110,6 @@ static CUresult streams_synchronize(struct context *ctx)
 	context_synchronized(ctx);
 	set_leave(set);
 	return ok ? context_error(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static struct timespec moment_in(uint64_t ns)
-{
-	ns += engine_now_ns();
-	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
-				  .tv_nsec = (long)(ns % 1000000000) };
 }
 
 /*
