@@ -256,58 +256,76 @@ static void test_handles(CUcontext ctx, CUstream a)
 	expect(CUDA_ERROR_INVALID_HANDLE, cuStreamSynchronize((CUstream)0x1234), "no stream");
 }
 
-#define SHARED_ROUNDS 3000
+/* More than a stream takes before who submits has to wait. */
+#define MORE_THAN_FIT 4096
 
-static _Atomic(CUstream) shared; /* NULL when it has been destroyed for the last time */
-
-/* Calls on a stream that another thread destroys: each is done, or finds none. */
-static void *use_shared(void *arg)
-{
-	static CUresult bad;
-	CUdeviceptr to = addr_of(word + 64);
+/* A thread that submits until its call waits, and what that call answered. */
+struct submitter {
+	CUcontext ctx;
 	CUstream stream;
+	_Atomic pid_t tid;
+	_Atomic int n_submitted;
+	CUresult last;
+};
 
-	NEED(cuCtxSetCurrent(arg));
-	while ((stream = shared)) {
-		CUresult r[] = {
-			cuMemsetD32Async(to, 1, 1, stream),
-			cuStreamSynchronize(stream),
-			cuStreamQuery(stream),
-		};
+static void *submit_until_told(void *arg)
+{
+	struct submitter *mine = arg;
+	CUdeviceptr to = addr_of(word + 64);
 
-		for (size_t i = 0; i < sizeof(r) / sizeof(r[0]); i++)
-			if (r[i] != CUDA_SUCCESS && r[i] != CUDA_ERROR_INVALID_HANDLE &&
-			    r[i] != CUDA_ERROR_NOT_READY)
-				bad = r[i];
+	NEED(cuCtxSetCurrent(mine->ctx));
+	mine->tid = gettid();
+	while (mine->last == CUDA_SUCCESS && mine->n_submitted < MORE_THAN_FIT) {
+		mine->last = cuMemsetD32Async(to, 1, 1, mine->stream);
+		mine->n_submitted++;
 	}
-	return &bad;
+	return NULL;
 }
 
+/* The letter that /proc has for what a thread does. */
+static char thread_state(pid_t tid)
+{
+	char path[64], state = '?';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		exit(1);
+	fclose(f);
+	return state;
+}
+
+/* Return: the calls that have returned. */
+static int wait_until_asleep(struct submitter *submitter)
+{
+	int n;
+
+	/* Twice at the same place, so that it is not asleep on the way there. */
+	do {
+		n = submitter->n_submitted;
+		usleep(1000);
+	} while (n == 0 || n != submitter->n_submitted || thread_state(submitter->tid) != 'S');
+	return n;
+}
+
+/* A call that waits for room in a stream which another thread destroys finds none afterwards. */
 static void test_destroyed_in_use(CUcontext ctx)
 {
-	pthread_t threads[2];
-	CUstream stream;
-	void *result;
-	int n_bad = 0;
+	struct submitter submitter = { .ctx = ctx };
+	pthread_t thread;
+	int n;
 
-	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	shared = stream;
-	for (int i = 0; i < 2; i++)
-		if (pthread_create(&threads[i], NULL, use_shared, ctx))
-			exit(1);
-	for (int i = 0; i < SHARED_ROUNDS; i++) {
-		CUstream old = stream;
-
-		NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-		shared = i < SHARED_ROUNDS - 1 ? stream : NULL;
-		NEED(cuStreamDestroy_v2(old));
-	}
-	for (int i = 0; i < 2; i++) {
-		pthread_join(threads[i], &result);
-		n_bad += *(CUresult *)result != CUDA_SUCCESS;
-	}
-	NEED(cuStreamDestroy_v2(stream));
-	check(n_bad == 0, "a stream is destroyed while other threads use it");
+	NEED(cuStreamCreate(&submitter.stream, CU_STREAM_NON_BLOCKING));
+	gate_close(submitter.stream);
+	if (pthread_create(&thread, NULL, submit_until_told, &submitter))
+		exit(1);
+	n = wait_until_asleep(&submitter);
+	NEED(cuStreamDestroy_v2(submitter.stream));
+	gate_open();
+	pthread_join(thread, NULL);
+	check(submitter.last == CUDA_ERROR_INVALID_HANDLE && submitter.n_submitted == n + 1,
+	      "a call that waits for room in a stream learns that it was destroyed");
 }
 
 static void test_ipc(CUstream a)
