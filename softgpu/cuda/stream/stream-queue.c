@@ -14,11 +14,16 @@
 #include "softgpu/cuda/code/module.h"
 #include "softgpu/cuda/stream/stream-queue.h"
 #include "softgpu/engine/engine.h"
+#include "softgpu/util/moment.h"
 
 /* As many as a hardware queue holds. */
 #define PENDING_MAX 1024
 
 #define THREAD_STACK_BYTES (1 << 20)
+
+/* A thread naps for so long, or until so much waits. */
+#define NAP_NS	  50000
+#define NAP_WORKS 8
 
 static _Atomic uint64_t n_streams_ever;
 static _Thread_local struct stream_moment moment;
@@ -85,11 +90,26 @@ static void stream_unref(struct stream *stream)
 
 static void stream_run_first(struct stream *stream);
 
-/* A stream's thread may be asleep; it sleeps on if somebody else has done all there was. */
+/* Once is enough, though it may be long until the thread runs. */
+static void stream_wake(struct stream *stream)
+{
+	stream->rest = STREAM_AWAKE;
+	pthread_cond_signal(&stream->work);
+}
+
+/* Who waits does not leave it to a nap. A thread that rests sleeps on if there is nothing to do. */
 static void stream_poke(struct stream *stream)
 {
-	if (stream->idle && (stream->first || stream->closed))
-		pthread_cond_signal(&stream->work);
+	if (stream->rest != STREAM_AWAKE && (stream->first || stream->closed))
+		stream_wake(stream);
+}
+
+/* There is new work. Who naps is left to it a little longer, unless there is much. */
+static void stream_tell(struct stream *stream)
+{
+	if (stream->rest == STREAM_ASLEEP ||
+	    (stream->rest == STREAM_NAPS && stream->submitted - stream->done >= NAP_WORKS))
+		stream_wake(stream);
 }
 
 /* Is there as much stack left here as a stream's thread has? */
@@ -142,13 +162,15 @@ static void stream_wait_upto(struct stream *stream, uint64_t upto)
 			works_already = true;
 			stream_run_first(stream);
 			works_already = false;
-			stream_poke(stream);
+			stream->bypassed = true;
 			continue;
 		}
+		stream_poke(stream);
 		if (upto < stream->wanted)
 			stream->wanted = upto;
 		pthread_cond_wait(&stream->progress, &stream->set->lock);
 	}
+	stream_poke(stream);
 }
 
 void fences_done(struct stream_fences *fences)
@@ -271,6 +293,29 @@ static void stream_run_first(struct stream *stream)
 	stream_progress(stream);
 }
 
+/*
+ * The thread has nothing to do. Where a caller has done its work since it last looked, the program
+ * launches and waits by turns: to wake the thread each time would be most of what that costs, and
+ * in vain. Then it naps: a little work does not wake it, but it looks by itself, soon enough for
+ * what nobody waits for. The place of work in device time is where it was submitted.
+ */
+static void stream_rest(struct stream *stream)
+{
+	pthread_mutex_t *lock = &stream->set->lock;
+	struct timespec until;
+
+	if (stream->bypassed) {
+		stream->bypassed = false;
+		until = moment_in(NAP_NS);
+		stream->rest = STREAM_NAPS;
+		pthread_cond_clockwait(&stream->work, lock, CLOCK_MONOTONIC, &until);
+	} else {
+		stream->rest = STREAM_ASLEEP;
+		pthread_cond_wait(&stream->work, lock);
+	}
+	stream->rest = STREAM_AWAKE;
+}
+
 static void *stream_thread(void *arg)
 {
 	struct stream *stream = arg;
@@ -284,9 +329,7 @@ static void *stream_thread(void *arg)
 		} else if (stream->closed && !stream->running) {
 			break;
 		} else {
-			stream->idle = true;
-			pthread_cond_wait(&stream->work, &set->lock);
-			stream->idle = false;
+			stream_rest(stream);
 		}
 	}
 	stream_unref(stream);
@@ -386,8 +429,7 @@ static CUresult stream_append(struct stream *stream, const struct work_class *cl
 	*stream->last = op;
 	stream->last = &op->next;
 	stream->submitted++;
-	if (stream->idle)
-		pthread_cond_signal(&stream->work);
+	stream_tell(stream);
 	return CUDA_SUCCESS;
 }
 
@@ -624,7 +666,7 @@ CUresult stream_close(CUstream handle)
 	set = stream->set;
 	pthread_mutex_lock(&set->lock);
 	stream->closed = true;
-	pthread_cond_signal(&stream->work);
+	stream_poke(stream);
 	stream_unref(stream);
 	pthread_mutex_unlock(&set->lock);
 	return CUDA_SUCCESS;

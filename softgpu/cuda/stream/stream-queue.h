@@ -47,6 +47,13 @@ struct stream_op {
 	_Alignas(16) unsigned char space[STREAM_OP_BYTES];
 };
 
+/* What a stream's thread does. */
+enum stream_rest {
+	STREAM_AWAKE,
+	STREAM_ASLEEP, /* until it is woken */
+	STREAM_NAPS,   /* for some microseconds, or until it is woken */
+};
+
 /**
  * struct stream - a stream
  * @set:	stays what it is when the place is used for another stream of the set, so that a call
@@ -55,7 +62,8 @@ struct stream_op {
  * @wanted:	the lowest number that somebody waits for, UINT64_MAX if nobody does: work that
  *		nobody waits for ends without waking anyone
  * @running:	number @done + 1 is being run, by the thread or by a caller
- * @idle:	the thread waits for work
+ * @rest:	what the thread does while it has nothing to do
+ * @bypassed:	a caller has done work since the thread last looked
  */
 struct stream {
 	struct stream_set *set;
@@ -67,7 +75,8 @@ struct stream {
 	bool is_legacy;
 
 	unsigned int n_references;
-	bool closed, running, idle, has_thread;
+	bool closed, running, has_thread, bypassed;
+	enum stream_rest rest;
 	struct stream_op *first, **last;
 	struct stream_op *spare;
 	uint64_t submitted, done, wanted;
