@@ -16,6 +16,9 @@ CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from, CUcont
 		      size_t bytes);
 CUresult cuMemAllocManaged(CUdeviceptr *ret, size_t bytes, unsigned int flags);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *ret, CUdevice device);
+CUresult cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret, size_t bytes, CUmemoryPool pool,
+				 CUstream stream);
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t n);
 CUresult cuMemAddressReserve(CUdeviceptr *ret, size_t size, size_t alignment, CUdeviceptr hint,
 			     unsigned long long flags);
@@ -50,17 +53,24 @@ static CUresult put_in(CUcontext of, CUdeviceptr at)
 	return r;
 }
 
-/* Whether a kernel of device 0 may write there. */
-static CUresult put(CUdeviceptr at)
+/* Whether a kernel of device 0 may write there, from a context that has leave or none. */
+static CUresult put_from(CUdeviceptr at, bool has_leave)
 {
 	CUcontext fresh;
 	CUresult r;
 
 	NEED(cuCtxCreate_v2(&fresh, 0, 0));
+	if (has_leave)
+		NEED(cuCtxEnablePeerAccess(ctx[1], 0));
 	r = put_in(fresh, at);
 	NEED(cuCtxDestroy_v2(fresh));
 	NEED(cuCtxSetCurrent(ctx[1]));
 	return r;
+}
+
+static CUresult put(CUdeviceptr at)
+{
+	return put_from(at, /* has_leave= */ false);
 }
 
 static void test_linear(void)
@@ -121,10 +131,17 @@ static CUmemAccessDesc access_of(CUdevice device, CUmemAccess_flags flags)
 static void test_pool(void)
 {
 	CUmemAccessDesc read_write = access_of(0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-	CUdeviceptr small, large, later;
-	CUmemoryPool pool;
+	CUmemPoolProps props = {
+		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 },
+	};
+	CUdeviceptr small, large, later, apart, other;
+	CUmemoryPool pool, other_pool;
 
 	NEED(cuDeviceGetDefaultMemPool(&pool, 1));
+	NEED(cuMemPoolCreate(&other_pool, &props));
+	NEED(cuMemAllocFromPoolAsync(&other, 4096, other_pool, NULL));
+	NEED(cuMemAlloc_v2(&apart, 4096));
 	NEED(cuMemAllocAsync(&small, 4096, NULL));
 	NEED(cuMemAllocAsync(&large, 2 * BLOCK, NULL));
 	NEED(cuCtxSynchronize());
@@ -136,9 +153,14 @@ static void test_pool(void)
 	expect(CUDA_SUCCESS, put(small), "unless the pool gives access");
 	expect(CUDA_SUCCESS, put(large), "to what there is");
 	expect(CUDA_SUCCESS, put(later), "and what comes");
+	expect(CUDA_ERROR_ILLEGAL_ADDRESS, put(apart), "but not to memory of no pool");
+	expect(CUDA_ERROR_ILLEGAL_ADDRESS, put(other), "nor to that of another");
 	read_write.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	NEED(cuMemPoolSetAccess(pool, &read_write, 1));
 	expect(CUDA_ERROR_ILLEGAL_ADDRESS, put(later), "and takes it away again");
+	expect(CUDA_ERROR_ILLEGAL_ADDRESS, put(small), "be it small");
+	expect(CUDA_ERROR_ILLEGAL_ADDRESS, put_from(small, /* has_leave= */ true),
+	       "whatever leave a context has");
 }
 
 static void test_virtual(void)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/mem/test.h"
+#include "softgpu/mem/view.h"
 #include "softgpu/mem/vram.h"
 
 #include <string.h>
@@ -132,6 +133,41 @@ static void test_backing_only(void)
 	vram_free(vram);
 }
 
+/* Small allocations that different devices see do not meet in a block. */
+static void test_groups(void)
+{
+	struct vram *vram = make(VRAM_DEVICE, 4 * GIB);
+	struct vram_range common, own[2];
+	struct vram_group *group;
+	struct space_view *view;
+	const uint8_t *seen;
+
+	CHECK(space_view_new(/* device= */ 1, &view) == 0);
+	seen = space_view_blocks(view);
+	CHECK(vram_group_new(vram, SPACE_DEVICE(0), &group) == 0 && charged == 0);
+	CHECK(vram_alloc(vram, 1, SPACE_READ_WRITE, &common) == 0 && charged == 2 * MIB);
+	CHECK(vram_alloc_in(group, 1, SPACE_READ_WRITE, &own[0]) == 0 && charged == 4 * MIB);
+	CHECK(vram_alloc_in(group, 1, SPACE_READ_WRITE, &own[1]) == 0 && charged == 4 * MIB);
+	CHECK(space_ok_in(seen, common.space.addr, 1, true));
+	CHECK(!space_ok_in(seen, own[0].space.addr, 1, true));
+
+	vram_group_show(group, SPACE_DEVICE(1));
+	CHECK(space_ok_in(seen, own[1].space.addr, 1, true));
+	vram_group_show(group, SPACE_DEVICE(0));
+	CHECK(!space_ok_in(seen, own[1].space.addr, 1, true));
+	CHECK(space_ok_in(seen, common.space.addr, 1, true));
+
+	/* What is in it outlives it. */
+	vram_release(&own[0]);
+	vram_group_free(group);
+	CHECK(charged == 4 * MIB && space_find(own[1].space.addr) == &own[1].space);
+	vram_release(&own[1]);
+	vram_release(&common);
+	CHECK(charged == 0);
+	space_view_free(view);
+	vram_free(vram);
+}
+
 static void test_other_kinds(void)
 {
 	struct vram *host = make(VRAM_HOST, 64 * GIB), *low = make(VRAM_LOW, 256 * MIB);
@@ -216,6 +252,7 @@ static const struct test_case cases[] = {
 	{ "vram: 80 GiB that nobody touches cost nothing", test_sparse },
 	{ "vram: few freed blocks keep their pages", test_stale_pages_go },
 	{ "vram: backing alone is nobody's address", test_backing_only },
+	{ "vram: groups do not share blocks", test_groups },
 	{ "vram: host memory is not charged, low memory is low", test_other_kinds },
 	{ "vram: 20,000 random steps agree with a model", test_random },
 };

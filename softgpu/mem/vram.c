@@ -2,9 +2,9 @@
 /*
  * A device's memory: blocks of 2 MiB from a section of the address space, and what shares blocks.
  *
- * Two heaps: one hands out blocks of the section, the other slots of 512 bytes in the blocks that
- * small allocations share. A shared block is a region of the second heap. When the last of its
- * allocations goes, the region is one free chunk again and the block goes back to the first heap.
+ * One heap hands out blocks of the section. Each group has another, of slots of 512 bytes in the
+ * blocks that its small allocations share. A shared block is a region of that heap. When the last
+ * of its allocations goes, the region is one free chunk again and the block goes back to the first.
  */
 #include "softgpu/mem/vram.h"
 
@@ -36,12 +36,25 @@ struct vram_block {
 	struct heap_chunk *chunk;
 	struct space_slots *slots;
 	uint64_t addr;
-	struct vram_block *next; /* in the list of spare ones */
+	struct vram_group *group;
+	struct vram_block *next, *prev; /* in the group's list, or that of spare ones */
+};
+
+/**
+ * struct vram_group - allocations that meet in blocks; under the lock of @vram
+ * @whose:	as in space.h
+ * @is_over:	ends with its last block
+ */
+struct vram_group {
+	struct vram *vram;
+	uint8_t whose;
+	bool is_over;
+	struct heap slots;
+	struct vram_block *blocks;
 };
 
 struct vram {
 	enum vram_kind kind;
-	uint8_t whose; /* as in space.h */
 	struct share_charge charge;
 	int fd, owner; /* the file, and what tells that it is ours: share_own() */
 	uint64_t base;
@@ -49,7 +62,7 @@ struct vram {
 
 	pthread_mutex_t lock; /* guards what follows */
 	struct heap blocks;
-	struct heap slots;
+	struct vram_group common;
 	uint64_t n_open;	    /* blocks from the start that are accessible */
 	struct vram_block **shared; /* by block number */
 	struct vram_block *spare;
@@ -217,12 +230,17 @@ static void blocks_free(struct vram *vram, struct heap_chunk *chunk)
 
 /* Shared blocks; the caller has the lock */
 
+static void shared_spare(struct vram *vram, struct vram_block *block)
+{
+	block->next = vram->spare;
+	vram->spare = block;
+}
+
 static void shared_free(struct vram *vram, struct vram_block *block)
 {
 	vram->shared[block->chunk->start] = NULL;
 	blocks_free(vram, block->chunk);
-	block->next = vram->spare;
-	vram->spare = block;
+	shared_spare(vram, block);
 }
 
 static struct vram_block *shared_new(struct vram *vram)
@@ -236,8 +254,36 @@ static struct vram_block *shared_new(struct vram *vram)
 	return block;
 }
 
+static void group_enter(struct vram_group *group, struct vram_block *block)
+{
+	block->group = group;
+	block->prev = NULL;
+	block->next = group->blocks;
+	if (block->next)
+		block->next->prev = block;
+	group->blocks = block;
+}
+
+static void group_leave(struct vram_group *group, struct vram_block *block)
+{
+	if (block->next)
+		block->next->prev = block->prev;
+	if (block->prev)
+		block->prev->next = block->next;
+	else
+		group->blocks = block->next;
+}
+
+static void group_end_if_over(struct vram_group *group)
+{
+	if (!group->is_over || group->blocks)
+		return;
+	heap_done(&group->slots);
+	free(group);
+}
+
 /* Puts a block more into the heap of slots. */
-static int shared_add(struct vram *vram)
+static int shared_add(struct vram *vram, struct vram_group *group)
 {
 	struct vram_block *block = shared_new(vram);
 	int r;
@@ -247,40 +293,40 @@ static int shared_add(struct vram *vram)
 
 	r = blocks_alloc(vram, 1, &block->chunk);
 	if (r) {
-		block->next = vram->spare;
-		vram->spare = block;
+		shared_spare(vram, block);
 		return r;
 	}
 
 	block->addr = block_addr(vram, block->chunk->start);
 	vram->shared[block->chunk->start] = block;
-	r = space_slots_add(block->addr, SPACE_READ_WRITE, vram->whose, &block->slots);
+	r = space_slots_add(block->addr, SPACE_READ_WRITE, group->whose, &block->slots);
 	if (r < 0) {
 		shared_free(vram, block);
 		return r;
 	}
 
-	r = heap_add(&vram->slots, block->addr / SPACE_SLOT_SIZE, SPACE_N_SLOTS);
+	r = heap_add(&group->slots, block->addr / SPACE_SLOT_SIZE, SPACE_N_SLOTS);
 	if (r < 0) {
 		space_slots_remove(block->slots);
 		shared_free(vram, block);
 		return r;
 	}
 
+	group_enter(group, block);
 	return 0;
 }
 
-static int small_alloc(struct vram *vram, struct vram_range *range)
+static int small_alloc(struct vram *vram, struct vram_group *group, struct vram_range *range)
 {
 	uint64_t n = (range->space.size + SPACE_SLOT_SIZE - 1) / SPACE_SLOT_SIZE;
 	int r;
 
-	r = heap_alloc(&vram->slots, n, &range->chunk);
+	r = heap_alloc(&group->slots, n, &range->chunk);
 	if (r == HEAP_E_FULL) {
-		r = shared_add(vram);
+		r = shared_add(vram, group);
 		if (r)
 			return r;
-		r = heap_alloc(&vram->slots, n, &range->chunk);
+		r = heap_alloc(&group->slots, n, &range->chunk);
 	}
 	if (r)
 		return r;
@@ -294,16 +340,20 @@ static int small_alloc(struct vram *vram, struct vram_range *range)
 
 static void small_free(struct vram *vram, struct heap_chunk *chunk, struct vram_block *block)
 {
-	chunk = heap_free(&vram->slots, chunk);
+	struct vram_group *group = block->group;
+
+	chunk = heap_free(&group->slots, chunk);
 	if (!heap_chunk_is_region(chunk))
 		return;
 
-	heap_remove(&vram->slots, chunk);
+	heap_remove(&group->slots, chunk);
 	space_slots_remove(block->slots);
+	group_leave(group, block);
 	shared_free(vram, block);
+	group_end_if_over(group);
 }
 
-static int large_alloc(struct vram *vram, struct vram_range *range)
+static int large_alloc(struct vram *vram, uint8_t whose, struct vram_range *range)
 {
 	uint64_t n = (range->space.size - 1) / SPACE_BLOCK_SIZE + 1;
 	int r;
@@ -321,14 +371,16 @@ static int large_alloc(struct vram *vram, struct vram_range *range)
 	if (range->access == SPACE_NONE)
 		return 0;
 
-	r = space_add(&range->space, range->space.addr, range->span, range->access, vram->whose);
+	r = space_add(&range->space, range->space.addr, range->span, range->access, whose);
 	if (r < 0)
 		blocks_free(vram, range->chunk);
 	return r;
 }
 
-int vram_alloc(struct vram *vram, uint64_t size, enum space_access access, struct vram_range *ret)
+int vram_alloc_in(struct vram_group *group, uint64_t size, enum space_access access,
+		  struct vram_range *ret)
 {
+	struct vram *vram = group->vram;
 	struct vram_range *range = ret;
 	int r;
 
@@ -341,12 +393,56 @@ int vram_alloc(struct vram *vram, uint64_t size, enum space_access access, struc
 
 	pthread_mutex_lock(&vram->lock);
 	if (size <= SMALL_MAX && access != SPACE_NONE)
-		r = small_alloc(vram, range);
+		r = small_alloc(vram, group, range);
 	else
-		r = large_alloc(vram, range);
+		r = large_alloc(vram, group->whose, range);
 	pthread_mutex_unlock(&vram->lock);
 
 	return r;
+}
+
+int vram_alloc(struct vram *vram, uint64_t size, enum space_access access, struct vram_range *ret)
+{
+	return vram_alloc_in(&vram->common, size, access, ret);
+}
+
+struct vram_group *vram_common(struct vram *vram)
+{
+	return &vram->common;
+}
+
+int vram_group_new(struct vram *vram, uint8_t whose, struct vram_group **ret)
+{
+	struct vram_group *group = calloc(1, sizeof(*group));
+
+	if (!group)
+		return -ENOMEM;
+	group->vram = vram;
+	group->whose = whose;
+	*ret = group;
+	return 0;
+}
+
+void vram_group_free(struct vram_group *group)
+{
+	struct vram *vram;
+
+	if (!group)
+		return;
+	vram = group->vram;
+	pthread_mutex_lock(&vram->lock);
+	group->is_over = true;
+	group_end_if_over(group);
+	pthread_mutex_unlock(&vram->lock);
+}
+
+void vram_group_show(struct vram_group *group, uint8_t whose)
+{
+	pthread_mutex_lock(&group->vram->lock);
+	group->whose = whose;
+	for (const struct vram_block *block = group->blocks; block; block = block->next)
+		space_protect(block->addr, SPACE_BLOCK_SIZE, SPACE_READ_WRITE, whose);
+	pthread_mutex_unlock(&group->vram->lock);
 }
 
 static void range_free(struct vram *vram, struct heap_chunk *chunk, struct vram_block *block)
@@ -481,7 +577,7 @@ int vram_new(enum vram_kind kind, const char *name, uint64_t size, uint8_t whose
 		return -ENOMEM;
 
 	vram->kind = kind;
-	vram->whose = whose;
+	vram->common = (struct vram_group){ .vram = vram, .whose = whose };
 	vram->fd = vram->owner = -1;
 	vram->n_blocks = (size + SPACE_BLOCK_SIZE - 1) / SPACE_BLOCK_SIZE;
 	size = vram->n_blocks * SPACE_BLOCK_SIZE;
@@ -534,7 +630,7 @@ void vram_free(struct vram *vram)
 		free(block);
 	}
 	heap_done(&vram->blocks);
-	heap_done(&vram->slots);
+	heap_done(&vram->common.slots);
 
 	if (vram->base)
 		section_free(vram->base, vram->n_blocks << SPACE_BLOCK_SHIFT);

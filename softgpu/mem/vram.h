@@ -27,6 +27,7 @@
 
 struct heap_chunk;
 struct vram;
+struct vram_group;
 
 enum {
 	VRAM_E_FULL = 1, /* the device, or what this process may have of it, is full */
@@ -83,6 +84,30 @@ void vram_free(struct vram *vram);
  * Return: 0, VRAM_E_FULL or a negative errno.
  */
 int vram_alloc(struct vram *vram, uint64_t size, enum space_access access, struct vram_range *ret);
+
+/**
+ * vram_group_new() - what shall share blocks with its own kind only
+ * @whose:	which devices see it
+ *
+ * Nothing smaller than a block can be shown to one device and hidden from another, so small
+ * allocations that are seen by different devices must not meet in one.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int vram_group_new(struct vram *vram, uint8_t whose, struct vram_group **ret);
+
+/** vram_group_free() - there is no more to come; what is in it lives on. Accepts NULL. */
+void vram_group_free(struct vram_group *group);
+
+/** vram_group_show() - other devices see it: the blocks that its small ones share, and new ones */
+void vram_group_show(struct vram_group *group, uint8_t whose);
+
+/** vram_common() - the group of all that is in no other */
+struct vram_group *vram_common(struct vram *vram);
+
+/** vram_alloc_in() - allocate as vram_alloc() does, in a group */
+int vram_alloc_in(struct vram_group *group, uint64_t size, enum space_access access,
+		  struct vram_range *ret);
 
 /** vram_release() - free an allocation; its charge is gone when this returns */
 void vram_release(struct vram_range *range);

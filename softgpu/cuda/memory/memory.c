@@ -176,10 +176,10 @@ void memory_leave(struct memory *memory)
 	memory->ctx = NULL;
 }
 
-CUresult memory_new(enum memory_kind kind, struct vram *vram, struct context *ctx,
-		    struct device *device, uint64_t bytes, struct memory **ret)
+CUresult memory_new_in(enum memory_kind kind, struct vram_group *group, struct context *ctx,
+		       struct device *device, uint64_t bytes, struct memory **ret)
 {
-	struct memory *memory = vram ? calloc(1, sizeof(*memory)) : NULL;
+	struct memory *memory = group ? calloc(1, sizeof(*memory)) : NULL;
 	int r;
 
 	if (!memory)
@@ -188,7 +188,7 @@ CUresult memory_new(enum memory_kind kind, struct vram *vram, struct context *ct
 	memory->end = memory_free;
 	do {
 		pthread_mutex_lock(&memory_lock);
-		r = vram_alloc(vram, bytes, SPACE_READ_WRITE, &memory->range);
+		r = vram_alloc_in(group, bytes, SPACE_READ_WRITE, &memory->range);
 		if (r == 0)
 			memory_enter(memory, kind, ctx, device);
 		pthread_mutex_unlock(&memory_lock);
@@ -200,6 +200,12 @@ CUresult memory_new(enum memory_kind kind, struct vram *vram, struct context *ct
 
 	*ret = memory;
 	return CUDA_SUCCESS;
+}
+
+CUresult memory_new(enum memory_kind kind, struct vram *vram, struct context *ctx,
+		    struct device *device, uint64_t bytes, struct memory **ret)
+{
+	return memory_new_in(kind, vram ? vram_common(vram) : NULL, ctx, device, bytes, ret);
 }
 
 void memory_free(struct memory *memory)

@@ -121,6 +121,10 @@ struct vram *memory_vram_host(void);
 CUresult memory_new(enum memory_kind kind, struct vram *vram, struct context *ctx,
 		    struct device *device, uint64_t bytes, struct memory **ret);
 
+/** memory_new_in() - the same, from a group of what a device has; NULL is out of memory */
+CUresult memory_new_in(enum memory_kind kind, struct vram_group *group, struct context *ctx,
+		       struct device *device, uint64_t bytes, struct memory **ret);
+
 /**
  * memory_reclaim() - give back to a device what nobody uses: what pools keep
  *

@@ -37,6 +37,7 @@ static void pool_end_if_unused(struct pool *pool)
 	while (*at != pool)
 		at = &(*at)->next;
 	*at = pool->next;
+	vram_group_free(pool->group);
 	if (pool->fd >= 0)
 		close(pool->fd);
 	free(pool);
@@ -115,29 +116,26 @@ static struct memory *pool_reuse(struct pool *pool, uint64_t bytes)
 	return NULL;
 }
 
-/*
- * Kernels of other devices see it only if the pool lets them. Where several allocations share a
- * block nothing smaller than the block can be told apart: all see it as soon as some may.
- */
-static void memory_show(const struct pool *pool, const struct memory *memory)
+static uint8_t pool_whose(const struct pool *pool)
 {
-	uint64_t start = memory_addr(memory) & ~(SPACE_BLOCK_SIZE - 1);
-	uint64_t own = 1ULL << pool->device->ordinal;
-	uint8_t whose = SPACE_DEVICE(pool->device->ordinal);
+	return space_named(pool->access.readers, pool->access.writers);
+}
 
-	if (!memory->range.block) {
-		if (pool->access.readers & ~own)
-			whose = space_named(pool->access.readers, pool->access.writers);
-		space_protect(start, memory->range.span, SPACE_READ_WRITE, whose);
-	} else if (pool->access.readers & ~own) {
-		space_protect(start, SPACE_BLOCK_SIZE, SPACE_READ_WRITE, SPACE_EVERYONE);
-	}
+/* What shares a block is shown with its group. */
+static void memory_show(const struct memory *memory, uint8_t whose)
+{
+	if (!memory->range.block)
+		space_protect(memory_addr(memory), memory->range.span, SPACE_READ_WRITE, whose);
 }
 
 void pool_show(const struct pool *pool)
 {
+	uint8_t whose = pool_whose(pool);
+
+	if (pool->group)
+		vram_group_show(pool->group, whose);
 	for (const struct memory *memory = pool->used_first; memory; memory = memory->next)
-		memory_show(pool, memory);
+		memory_show(memory, whose);
 }
 
 /* Hands memory of the pool out. */
@@ -155,7 +153,7 @@ static void pool_use(struct pool *pool, struct memory *memory)
 		pool->used_high = pool->used;
 	if (pool->reserved > pool->reserved_high)
 		pool->reserved_high = pool->reserved;
-	memory_show(pool, memory);
+	memory_show(memory, pool_whose(pool));
 }
 
 static void pool_unuse(struct pool *pool, struct memory *memory)
@@ -200,14 +198,30 @@ CUmemoryPool pool_of(const struct memory *memory)
 	return pool && !pool->is_destroyed ? pool->handle : NULL;
 }
 
+/* NULL without memory for it; the caller has no lock. */
+static struct vram_group *pool_group(struct pool *pool)
+{
+	struct vram *vram = memory_vram(pool->device);
+	struct vram_group *group;
+
+	if (!vram)
+		return NULL;
+	pthread_mutex_lock(&memory_lock);
+	if (!pool->group)
+		(void)vram_group_new(vram, pool_whose(pool), &pool->group);
+	group = pool->group;
+	pthread_mutex_unlock(&memory_lock);
+	return group;
+}
+
 /* Takes from the device; the caller has no lock. */
 static CUresult pool_grow(struct pool *pool, uint64_t bytes, struct memory **ret)
 {
 	struct memory *memory;
 	CUresult r;
 
-	r = memory_new(MEMORY_POOL, memory_vram(pool->device), /* ctx= */ NULL, pool->device, bytes,
-		       &memory);
+	r = memory_new_in(MEMORY_POOL, pool_group(pool), /* ctx= */ NULL, pool->device, bytes,
+			  &memory);
 	if (r != CUDA_SUCCESS)
 		return r;
 

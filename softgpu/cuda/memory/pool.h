@@ -12,6 +12,9 @@
  *	kept		freed, held for reuse
  *	reserved	both: what the device is charged, but for the rounding to blocks
  *
+ * The devices that may touch a pool's memory are told for the whole pool, whatever peer access
+ * contexts have. So its small allocations share blocks with each other only.
+ *
  * Pools belong to devices, not to contexts. A pool that was destroyed lives on until its last
  * allocation is freed. memory_lock guards all of it.
  */
@@ -31,6 +34,7 @@ struct pool {
 	bool is_default, is_destroyed;
 	int fd; /* of an imported pool: the exporter's file; else -1 */
 
+	struct vram_group *group;  /* made with its first memory */
 	struct memory *used_first; /* linked by next and prev */
 	struct memory *bins[POOL_N_BINS];
 	unsigned n_live;
