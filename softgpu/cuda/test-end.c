@@ -153,6 +153,29 @@ static void test_callback(void)
 	NEED(cuCtxDestroy_v2(ctx));
 }
 
+static _Atomic bool function_begun, function_ended;
+
+/* Ten times as long as a context that ends waits for a kernel. */
+static void takes_long(_unused_ void *arg)
+{
+	function_begun = true;
+	usleep(100000);
+	function_ended = true;
+}
+
+/* The program's own code cannot be cut short, and what it uses may go with the context. */
+static void test_function_ends(void)
+{
+	CUcontext ctx;
+
+	NEED(cuCtxCreate_v2(&ctx, 0, device));
+	NEED(cuLaunchHostFunc(NULL, takes_long, NULL));
+	while (!function_begun)
+		usleep(100);
+	NEED(cuCtxDestroy_v2(ctx));
+	check(function_ended, "a context does not end under a function of the program");
+}
+
 /* In another one: leaves a kernel running and exits, or waits to be interrupted. */
 static int child(bool exits)
 {
@@ -226,6 +249,7 @@ int main(int argc, char **argv)
 	test_destroy();
 	test_primary();
 	test_callback();
+	test_function_ends();
 	test_process();
 	test_end();
 	return n_failed > 0;
