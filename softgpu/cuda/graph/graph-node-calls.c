@@ -4,6 +4,7 @@
  * CUgraphNodeParams for every kind; the older ones have one call and one structure for each kind,
  * whose bytes are the beginning of the newest one's, and are made from a table at the end.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,141 +139,187 @@ CALL(cuGraphMemFreeNodeGetParams, CUgraphNode handle, CUdeviceptr *ret)
 		    node->params.free.dptr);
 }
 
-/* Reading and setting, in a graph: what every kind of the older calls has. */
-#define NODE_PARAMS_GET_SET(get, set, kind, type_, member)                                         \
-	CALL(get, CUgraphNode handle, kind *ret)                                                   \
+/**
+ * struct node_kind - what the older calls of a kind take, as a part of CUgraphNodeParams
+ * @ctx_offset:	of the context that they take besides, 0 if they take none
+ */
+struct node_kind {
+	CUgraphNodeType type;
+	size_t offset, n_bytes;
+	size_t ctx_offset;
+};
+
+static CUresult kind_get(const struct node_kind *kind, CUgraphNode handle, void *ret)
+{
+	struct graph_node *node;
+	CUresult r = node_of_type(handle, kind->type, &node);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(ret, (const char *)&node->params + kind->offset, kind->n_bytes);
+	return CUDA_SUCCESS;
+}
+
+static CUresult kind_fill(const struct node_kind *kind, const void *given, CUcontext ctx,
+			  CUgraphNodeParams *ret)
+{
+	*ret = (CUgraphNodeParams){ .type = kind->type };
+	if (!given)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy((char *)ret + kind->offset, given, kind->n_bytes);
+	if (kind->ctx_offset)
+		memcpy((char *)ret + kind->ctx_offset, &ctx, sizeof(ctx));
+	return CUDA_SUCCESS;
+}
+
+static CUresult kind_set(const struct node_kind *kind, CUgraphNode node, const void *given)
+{
+	CUgraphNodeParams params;
+	CUresult r = kind_fill(kind, given, /* ctx= */ NULL, &params);
+
+	return r != CUDA_SUCCESS ? r : node_set_params(node, &params);
+}
+
+static CUresult kind_add(const struct node_kind *kind, CUgraphNode *ret, CUgraph graph,
+			 const CUgraphNode *after, size_t n_after, const void *given, CUcontext ctx)
+{
+	CUgraphNodeParams params;
+	CUresult r = kind_fill(kind, given, ctx, &params);
+
+	return r != CUDA_SUCCESS ? r : node_add(ret, graph, after, NULL, n_after, &params);
+}
+
+static CUresult kind_exec_set(const struct node_kind *kind, CUgraphExec exec, CUgraphNode node,
+			      const void *given, CUcontext ctx)
+{
+	CUgraphNodeParams params;
+	CUresult r = kind_fill(kind, given, ctx, &params);
+
+	return r != CUDA_SUCCESS ? r : graph_exec_set(exec, node, &params);
+}
+
+#define NODE_PART(structure, member)                                                               \
+	.offset = offsetof(CUgraphNodeParams, member), .n_bytes = sizeof(structure)
+
+static const struct node_kind kernel_kind = {
+	CU_GRAPH_NODE_TYPE_KERNEL,
+	NODE_PART(CUDA_KERNEL_NODE_PARAMS_v1, kernel),
+};
+static const struct node_kind kernel_v2_kind = {
+	CU_GRAPH_NODE_TYPE_KERNEL,
+	NODE_PART(CUDA_KERNEL_NODE_PARAMS_v2, kernel),
+};
+static const struct node_kind copy_kind = {
+	CU_GRAPH_NODE_TYPE_MEMCPY,
+	NODE_PART(CUDA_MEMCPY3D, memcpy.copyParams),
+	.ctx_offset = offsetof(CUgraphNodeParams, memcpy.copyCtx),
+};
+static const struct node_kind set_kind = {
+	CU_GRAPH_NODE_TYPE_MEMSET,
+	NODE_PART(CUDA_MEMSET_NODE_PARAMS, memset),
+	.ctx_offset = offsetof(CUgraphNodeParams, memset.ctx),
+};
+static const struct node_kind host_kind = {
+	CU_GRAPH_NODE_TYPE_HOST,
+	NODE_PART(CUDA_HOST_NODE_PARAMS, host),
+};
+static const struct node_kind mem_op_kind = {
+	CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+	NODE_PART(CUDA_BATCH_MEM_OP_NODE_PARAMS, memOp),
+};
+static const struct node_kind event_record_kind = {
+	CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+	NODE_PART(CUevent, eventRecord.event),
+};
+static const struct node_kind event_wait_kind = {
+	CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+	NODE_PART(CUevent, eventWait.event),
+};
+
+/* Reading and setting, in a graph. */
+#define NODE_GET_SET(get, set, kind, structure)                                                    \
+	CALL(get, CUgraphNode node, structure *ret)                                                \
 	{                                                                                          \
-		struct graph_node *node;                                                           \
-		CUresult r = node_of_type(handle, type_, &node);                                   \
-                                                                                                   \
-		if (r != CUDA_SUCCESS)                                                             \
-			return r;                                                                  \
-		if (!ret)                                                                          \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(ret, &node->params.member, sizeof(*ret));                                   \
-		return CUDA_SUCCESS;                                                               \
+		return kind_get(kind, node, ret);                                                  \
 	}                                                                                          \
-	CALL(set, CUgraphNode node, const kind *given)                                             \
+	CALL(set, CUgraphNode node, const structure *given)                                        \
 	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_ };                                      \
-                                                                                                   \
-		if (!given)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(&params.member, given, sizeof(*given));                                     \
-		return node_set_params(node, &params);                                             \
+		return kind_set(kind, node, given);                                                \
 	}
 
 /* Adding, and setting in an executable graph: without and with a context as last argument. */
-#define NODE_PARAMS_ADD(add, exec_set, kind, type_, member)                                        \
+#define NODE_ADD(add, exec_set, kind, structure)                                                   \
 	CALL(add, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after,       \
-	     const kind *given)                                                                    \
+	     const structure *given)                                                               \
 	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_ };                                      \
-                                                                                                   \
-		if (!given)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(&params.member, given, sizeof(*given));                                     \
-		return node_add(ret, graph, after, NULL, n_after, &params);                        \
+		return kind_add(kind, ret, graph, after, n_after, given, /* ctx= */ NULL);         \
 	}                                                                                          \
-	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const kind *given)                      \
+	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const structure *given)                 \
 	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_ };                                      \
-                                                                                                   \
-		if (!given)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(&params.member, given, sizeof(*given));                                     \
-		return graph_exec_set(exec, node, &params);                                        \
+		return kind_exec_set(kind, exec, node, given, /* ctx= */ NULL);                    \
 	}
 
-#define NODE_PARAMS_ADD_CTX(add, exec_set, kind, type_, member, ctx_member)                        \
+#define NODE_ADD_CTX(add, exec_set, kind, structure)                                               \
 	CALL(add, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n_after,       \
-	     const kind *given, CUcontext ctx)                                                     \
+	     const structure *given, CUcontext ctx)                                                \
 	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_ };                                      \
-                                                                                                   \
-		if (!given)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(&params.member, given, sizeof(*given));                                     \
-		params.ctx_member = ctx;                                                           \
-		return node_add(ret, graph, after, NULL, n_after, &params);                        \
+		return kind_add(kind, ret, graph, after, n_after, given, ctx);                     \
 	}                                                                                          \
-	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const kind *given, CUcontext ctx)       \
+	CALL(exec_set, CUgraphExec exec, CUgraphNode node, const structure *given, CUcontext ctx)  \
 	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_ };                                      \
-                                                                                                   \
-		if (!given)                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		memcpy(&params.member, given, sizeof(*given));                                     \
-		params.ctx_member = ctx;                                                           \
-		return graph_exec_set(exec, node, &params);                                        \
+		return kind_exec_set(kind, exec, node, given, ctx);                                \
 	}
 
-NODE_PARAMS_GET_SET(cuGraphKernelNodeGetParams, cuGraphKernelNodeSetParams,
-		    CUDA_KERNEL_NODE_PARAMS_v1, CU_GRAPH_NODE_TYPE_KERNEL, kernel)
-NODE_PARAMS_ADD(cuGraphAddKernelNode, cuGraphExecKernelNodeSetParams, CUDA_KERNEL_NODE_PARAMS_v1,
-		CU_GRAPH_NODE_TYPE_KERNEL, kernel)
+NODE_GET_SET(cuGraphKernelNodeGetParams, cuGraphKernelNodeSetParams, &kernel_kind,
+	     CUDA_KERNEL_NODE_PARAMS_v1)
+NODE_ADD(cuGraphAddKernelNode, cuGraphExecKernelNodeSetParams, &kernel_kind,
+	 CUDA_KERNEL_NODE_PARAMS_v1)
 
-NODE_PARAMS_GET_SET(cuGraphKernelNodeGetParams_v2, cuGraphKernelNodeSetParams_v2,
-		    CUDA_KERNEL_NODE_PARAMS_v2, CU_GRAPH_NODE_TYPE_KERNEL, kernel)
-NODE_PARAMS_ADD(cuGraphAddKernelNode_v2, cuGraphExecKernelNodeSetParams_v2,
-		CUDA_KERNEL_NODE_PARAMS_v2, CU_GRAPH_NODE_TYPE_KERNEL, kernel)
+NODE_GET_SET(cuGraphKernelNodeGetParams_v2, cuGraphKernelNodeSetParams_v2, &kernel_v2_kind,
+	     CUDA_KERNEL_NODE_PARAMS_v2)
+NODE_ADD(cuGraphAddKernelNode_v2, cuGraphExecKernelNodeSetParams_v2, &kernel_v2_kind,
+	 CUDA_KERNEL_NODE_PARAMS_v2)
 
-NODE_PARAMS_GET_SET(cuGraphMemcpyNodeGetParams, cuGraphMemcpyNodeSetParams, CUDA_MEMCPY3D,
-		    CU_GRAPH_NODE_TYPE_MEMCPY, memcpy.copyParams)
-NODE_PARAMS_ADD_CTX(cuGraphAddMemcpyNode, cuGraphExecMemcpyNodeSetParams, CUDA_MEMCPY3D,
-		    CU_GRAPH_NODE_TYPE_MEMCPY, memcpy.copyParams, memcpy.copyCtx)
+NODE_GET_SET(cuGraphMemcpyNodeGetParams, cuGraphMemcpyNodeSetParams, &copy_kind, CUDA_MEMCPY3D)
+NODE_ADD_CTX(cuGraphAddMemcpyNode, cuGraphExecMemcpyNodeSetParams, &copy_kind, CUDA_MEMCPY3D)
 
-NODE_PARAMS_GET_SET(cuGraphMemsetNodeGetParams, cuGraphMemsetNodeSetParams, CUDA_MEMSET_NODE_PARAMS,
-		    CU_GRAPH_NODE_TYPE_MEMSET, memset)
-NODE_PARAMS_ADD_CTX(cuGraphAddMemsetNode, cuGraphExecMemsetNodeSetParams, CUDA_MEMSET_NODE_PARAMS,
-		    CU_GRAPH_NODE_TYPE_MEMSET, memset, memset.ctx)
+NODE_GET_SET(cuGraphMemsetNodeGetParams, cuGraphMemsetNodeSetParams, &set_kind,
+	     CUDA_MEMSET_NODE_PARAMS)
+NODE_ADD_CTX(cuGraphAddMemsetNode, cuGraphExecMemsetNodeSetParams, &set_kind,
+	     CUDA_MEMSET_NODE_PARAMS)
 
-NODE_PARAMS_GET_SET(cuGraphHostNodeGetParams, cuGraphHostNodeSetParams, CUDA_HOST_NODE_PARAMS,
-		    CU_GRAPH_NODE_TYPE_HOST, host)
-NODE_PARAMS_ADD(cuGraphAddHostNode, cuGraphExecHostNodeSetParams, CUDA_HOST_NODE_PARAMS,
-		CU_GRAPH_NODE_TYPE_HOST, host)
+NODE_GET_SET(cuGraphHostNodeGetParams, cuGraphHostNodeSetParams, &host_kind, CUDA_HOST_NODE_PARAMS)
+NODE_ADD(cuGraphAddHostNode, cuGraphExecHostNodeSetParams, &host_kind, CUDA_HOST_NODE_PARAMS)
 
-NODE_PARAMS_GET_SET(cuGraphBatchMemOpNodeGetParams, cuGraphBatchMemOpNodeSetParams,
-		    CUDA_BATCH_MEM_OP_NODE_PARAMS, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, memOp)
-NODE_PARAMS_ADD(cuGraphAddBatchMemOpNode, cuGraphExecBatchMemOpNodeSetParams,
-		CUDA_BATCH_MEM_OP_NODE_PARAMS, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, memOp)
+NODE_GET_SET(cuGraphBatchMemOpNodeGetParams, cuGraphBatchMemOpNodeSetParams, &mem_op_kind,
+	     CUDA_BATCH_MEM_OP_NODE_PARAMS)
+NODE_ADD(cuGraphAddBatchMemOpNode, cuGraphExecBatchMemOpNodeSetParams, &mem_op_kind,
+	 CUDA_BATCH_MEM_OP_NODE_PARAMS)
 
 /* Events are arguments by themselves. */
-#define NODE_EVENT(kind, type_, member)                                                            \
-	CALL(cuGraphAdd##kind##Node, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,    \
+#define NODE_EVENT(name, kind)                                                                     \
+	CALL(cuGraphAdd##name##Node, CUgraphNode *ret, CUgraph graph, const CUgraphNode *after,    \
 	     size_t n_after, CUevent event)                                                        \
 	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_, .member.event = event };               \
-                                                                                                   \
-		return node_add(ret, graph, after, NULL, n_after, &params);                        \
+		return kind_add(kind, ret, graph, after, n_after, &event, /* ctx= */ NULL);        \
 	}                                                                                          \
-	CALL(cuGraph##kind##NodeGetEvent, CUgraphNode handle, CUevent *ret)                        \
+	CALL(cuGraph##name##NodeGetEvent, CUgraphNode node, CUevent *ret)                          \
 	{                                                                                          \
-		struct graph_node *node;                                                           \
-		CUresult r = node_of_type(handle, type_, &node);                                   \
-                                                                                                   \
-		if (r != CUDA_SUCCESS)                                                             \
-			return r;                                                                  \
-		if (!ret)                                                                          \
-			return CUDA_ERROR_INVALID_VALUE;                                           \
-		*ret = node->params.member.event;                                                  \
-		return CUDA_SUCCESS;                                                               \
+		return kind_get(kind, node, ret);                                                  \
 	}                                                                                          \
-	CALL(cuGraph##kind##NodeSetEvent, CUgraphNode node, CUevent event)                         \
+	CALL(cuGraph##name##NodeSetEvent, CUgraphNode node, CUevent event)                         \
 	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_, .member.event = event };               \
-                                                                                                   \
-		return node_set_params(node, &params);                                             \
+		return kind_set(kind, node, &event);                                               \
 	}                                                                                          \
-	CALL(cuGraphExec##kind##NodeSetEvent, CUgraphExec exec, CUgraphNode node, CUevent event)   \
+	CALL(cuGraphExec##name##NodeSetEvent, CUgraphExec exec, CUgraphNode node, CUevent event)   \
 	{                                                                                          \
-		CUgraphNodeParams params = { .type = type_, .member.event = event };               \
-                                                                                                   \
-		return graph_exec_set(exec, node, &params);                                        \
+		return kind_exec_set(kind, exec, node, &event, /* ctx= */ NULL);                   \
 	}
 
-NODE_EVENT(EventRecord, CU_GRAPH_NODE_TYPE_EVENT_RECORD, eventRecord)
-NODE_EVENT(EventWait, CU_GRAPH_NODE_TYPE_WAIT_EVENT, eventWait)
+NODE_EVENT(EventRecord, &event_record_kind)
+NODE_EVENT(EventWait, &event_wait_kind)
 
 static bool attribute_is_valid(CUkernelNodeAttrID id)
 {
