@@ -195,8 +195,12 @@ static inline bool is_sampling(const struct insn *in)
 
 /* ---- exec-video.c -------------------------------------------------------------------------------- */
 
-exec_fn video;
+exec_fn *find_video(const struct ptx_insn *in);
 void video_describe(const struct ptx_insn *in, struct insn *ret);
+
+/* ---- mbarrier.c ----------------------------------------------------------------------------------- */
+
+exec_fn *find_mbarrier(enum ptx_mode mode);
 
 /* ---- print.c ------------------------------------------------------------------------------------ */
 

@@ -123,6 +123,31 @@ void decode_atom(struct decoder *d)
 	decode_widen(d);
 }
 
+/* op[0] address, op[1] result, op[2] a count, a state or a parity. */
+void decode_mbarrier(struct decoder *d)
+{
+	const struct ptx_insn *in = d->in;
+	bool waits = in->mode == PTX_MODE_TEST_WAIT || in->mode == PTX_MODE_TRY_WAIT ||
+		     in->mode == PTX_MODE_PARITY_WAIT;
+	bool counts = in->mode == PTX_MODE_PENDING_COUNT;
+	bool of_state = counts || in->mode == PTX_MODE_TEST_WAIT || in->mode == PTX_MODE_TRY_WAIT;
+	const struct ptx_operand *rest = d->ops + in->n_dst + !counts;
+	struct insn t = { .vec = 1, .bytes = 8 };
+
+	if (counts)
+		t.op[0] = decode_constant(d, 0, 8);
+	else
+		decode_address(d, &t, &d->ops[in->n_dst]);
+	t.op[1] = waits	      ? decode_pred_result(d, &d->ops[0])
+		  : in->n_dst ? decode_result(d, &d->ops[0], counts ? 4 : 8, false)
+			      : decode_temp(d, 8);
+	t.op[2] = in->mode == PTX_MODE_INVAL ? decode_constant(d, 0, 4)
+					     : decode_source(d, rest, of_state ? 8 : 4);
+	emit_memory(d, find_mbarrier((enum ptx_mode)in->mode), &t);
+	decode_uses(d, 4 | (t.flags & INSN_FRAME_ADDRESS ? 0 : 1), 2);
+	decode_widen(d);
+}
+
 /* How many bytes are read: a number, or none where a predicate says so; the rest is zeros. */
 static u32 copied_bytes(struct decoder *d, const struct ptx_operand *o, u32 bytes)
 {

@@ -232,7 +232,7 @@ void decode_video(struct decoder *d)
 	op[0] = decode_result(d, &d->ops[0], 4, false);
 	for (u32 i = 1; i < 4; i++)
 		op[i] = decode_source(d, &d->ops[i], 4);
-	in = decode_emit(d, video);
+	in = decode_emit(d, find_video(d->in));
 	memcpy(in->op, op, sizeof(op));
 	decode_uses(d, 0x0e, 1);
 	video_describe(d->in, in);

@@ -195,6 +195,9 @@ static void decode_one(struct decoder *d)
 	case PTX_OP_CP_ASYNC:
 		decode_copy_async(d);
 		break;
+	case PTX_OP_MBARRIER:
+		decode_mbarrier(d);
+		break;
 	case PTX_OP_PREFETCH:
 	case PTX_OP_PREFETCHU:
 	case PTX_OP_APPLYPRIORITY:
@@ -265,6 +268,7 @@ static void decode_one(struct decoder *d)
 		decode_set(d);
 		break;
 	case PTX_OP_VADD2 ... PTX_OP_VMAX4:
+	case PTX_OP_VADD ... PTX_OP_VSET4:
 		decode_video(d);
 		break;
 	case PTX_OP_LOP3:

@@ -129,6 +129,7 @@ void decode_matrix(struct decoder *d);
 void decode_texture(struct decoder *d);
 void decode_atom(struct decoder *d);
 void decode_copy_async(struct decoder *d);
+void decode_mbarrier(struct decoder *d);
 void decode_call(struct decoder *d);
 void decode_barrier(struct decoder *d);
 void decode_warp_op(struct decoder *d);

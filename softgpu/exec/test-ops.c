@@ -309,6 +309,64 @@ static f16 half_ftz(f16 h)
 	   (u16)clamp_int((s16)a + (s16)b, -32768, 32767) |                                        \
 		   (u32)clamp_int((s16)(a >> 16) + (s16)(b >> 16), -32768, 32767) << 16)
 
+/* The bytes and halves of a word, with and without sign. */
+#define UB(v, i) ((s64)((v) >> 8 * (i) & 255))
+#define SB(v, i) ((s64)(s8)((v) >> 8 * (i)))
+#define UH(v, i) ((s64)((v) >> 16 * (i) & 0xffff))
+#define SH(v, i) ((s64)(s16)((v) >> 16 * (i)))
+#define LESS(a, b) ((a) < (b) ? (a) : (b))
+#define MORE(a, b) ((a) > (b) ? (a) : (b))
+#define MINUS(a, b) ((s64)(a) - (s64)(b))
+#define SAT_S32(v) ((u32)clamp_int(v, INT32_MIN, INT32_MAX))
+#define SAT_U32(v) ((u32)clamp_int(v, 0, UINT32_MAX))
+#define VIDEO                                                                                      \
+	OP("vadd.s32.u32.s32.sat %d, %a, %b", u32, u32, s32, u32, SAT_S32((s64)a + b))             \
+	OP("vadd.u32.u32.u32.sat.add %d, %a, %b, %c", u32, u32, u32, u32, SAT_U32((s64)a + b) + c) \
+	OP("vadd.s32.s32.s32.min %d, %a.b1, %b.h1, %c", u32, u32, u32, s32,                        \
+	   (u32)LESS(SB(a, 1) + SH(b, 1), c))                                                      \
+	OP("vsub.s32.u32.u32.sat %d.b2, %a.b3, %b.b0, %c", u32, u32, u32, u32,                     \
+	   (c & 0xff00ffff) | ((u32)clamp_int(UB(a, 3) - UB(b, 0), -128, 127) & 255) << 16)        \
+	OP("vsub.u32.s32.u32 %d.h0, %a.h1, %b, %c", u32, u32, u32, u32,                            \
+	   (c & 0xffff0000) | ((u32)(SH(a, 1) - b) & 0xffff))                                      \
+	OP("vabsdiff.u32.s32.s32.max %d, %a, %b, %c", u32, s32, s32, u32,                          \
+	   (u32)MORE(llabs(MINUS(a, b)), c))                                                       \
+	OP("vmin.s32.s32.u32 %d, %a, %b", u32, s32, u32, u32, (u32)LESS((s64)a, (s64)b))           \
+	OP("vmax.u32.s32.u32.sat %d.h1, %a, %b.b3, %c", u32, s32, u32, u32,                        \
+	   (c & 0xffff) | (u32)clamp_int(MORE(a, UB(b, 3)), 0, 65535) << 16)                       \
+	OP("vshl.u32.u32.u32.clamp %d, %a, %b", u32, u32, u32, u32, b > 31 ? 0 : a << b)           \
+	OP("vshl.s32.s32.u32.sat.wrap %d, %a, %b", u32, s32, u32, u32,                             \
+	   SAT_S32((s64)a * (INT64_C(1) << (b & 31))))                                             \
+	OP("vshr.s32.s32.u32.clamp.add %d, %a, %b, %c", u32, s32, u32, u32,                        \
+	   (u32)((s64)a >> LESS(b, 32)) + c)                                                       \
+	OP("vshr.u32.u32.u32.wrap %d.b0, %a.h1, %b.b1, %c", u32, u32, u32, u32,                    \
+	   (c & ~255u) | (UH(a, 1) >> (UB(b, 1) & 31) & 255))                                      \
+	OP("vmad.u32.u32.u32 %d, %a, %b, %c", u32, u32, u32, u32, a * b + c)                       \
+	OP("vmad.u32.u32.u32.sat.shr7 %d, %a, %b.b1, %c", u32, u32, u32, u32,                      \
+	   SAT_U32((s64)(((u64)a * (u64)UB(b, 1) + c) >> 7)))                                      \
+	OP("vmad.s32.s32.u32.sat.shr15 %d, %a, -%b.h0, %c", u32, s32, u32, s32,                    \
+	   SAT_S32((c - a * UH(b, 0)) >> 15))                                                      \
+	OP("vmad.s32.u32.u32.sat %d, %a.h0, %b.h0, -%c", u32, u32, u32, s32,                       \
+	   SAT_S32(UH(a, 0) * UH(b, 0) - c))                                                       \
+	OP("vmad.u32.u32.u32.po.shr7 %d, %a.b0, %b.b0, %c", u32, u32, u32, u32,                    \
+	   (u32)((UB(a, 0) * UB(b, 0) + c + 1) >> 7))                                              \
+	OP("vset.u32.s32.lt %d, %a, %b", u32, u32, s32, u32, MINUS(a, b) < 0)                      \
+	OP("vset.s32.s32.ge.add %d, %a.b0, %b.b3, %c", u32, u32, u32, u32,                         \
+	   c + (SB(a, 0) >= SB(b, 3)))                                                             \
+	OP("vset.u32.u32.ne %d.b1, %a, %b, %c", u32, u32, u32, u32,                                \
+	   (c & ~0xff00u) | (u32)(a != b) << 8)                                                    \
+	OP("vset2.s32.u32.le %d, %a, %b, %c", u32, u32, u32, u32,                                  \
+	   (SH(a, 0) <= UH(b, 0)) | (u32)(SH(a, 1) <= UH(b, 1)) << 16)                             \
+	OP("vset4.u32.u32.gt.add %d.b20, %a.b7654, %b, %c", u32, u32, u32, u32,                    \
+	   c + 0 * a + 0 * b)                                                                      \
+	OP("vset4.u32.u32.eq.add %d, %a.b0123, %b.b4567, %c", u32, u32, u32, u32,                  \
+	   c + (UB(a, 0) == UB(b, 0)) + (UB(a, 1) == UB(b, 1)) + (UB(a, 2) == UB(b, 2)) +          \
+		   (UB(a, 3) == UB(b, 3)))                                                         \
+	OP("vsub2.s32.s32.s32.sat %d.h1, %a.h20, %b.h31, %c", u32, u32, u32, u32,                  \
+	   (c & 0xffff) | (u32)clamp_int(SH(b, 0) - SH(b, 1), -32768, 32767) << 16)                \
+	OP("vadd4.u32.u32.s32 %d.b30, %a, %b.b7004, %c", u32, u32, u32, u32,                       \
+	   (c & 0x00ffff00) | ((u32)(UB(a, 0) + SB(b, 0)) & 255) |                                 \
+		   (u32)(UB(a, 3) + SB(b, 3)) << 24)
+
 #define SETP(text, T, expr)                                                                        \
 	OP("setp." text " %p, %a, %b; selp.b32 %d, 1, 0, %p", u32, T, T, T, (u32)(expr))
 #define COMPARISONS                                                                                \
@@ -496,7 +554,7 @@ static u32 n_ops;
 #define OP(text, D, TA, TB, TC, result) DEFINE(__COUNTER__, text, 0, D, TA, TB, TC, result)
 #define NEAR(ulps, text, T, result)	DEFINE(__COUNTER__, text, ulps, T, T, T, T, result)
 INTEGERS
-BITS COMPARISONS FLOATS HALVES CONVERSIONS
+BITS VIDEO COMPARISONS FLOATS HALVES CONVERSIONS
 
 	/* ---- operands ----------------------------------------------------------------------------------- */
 

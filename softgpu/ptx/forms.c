@@ -56,6 +56,7 @@ static struct word words_table[] = {
 #define MODE(op, text, m)                                                                          \
 	{ text, GROUP_MODE, PTX_OP_##op, offsetof(struct ptx_insn, mode), PTX_MODE_##m },
 #define OPTIONAL(op, text) { text, GROUP_IGNORED, PTX_OP_##op, 0, 0 },
+#define OTHER(op, text)	   { text, GROUP_OTHER, PTX_OP_##op, 0, 0 },
 #define REFUSED_WORD(text) { text, GROUP_REFUSED, 0, 0, 0 },
 #include "softgpu/ptx/ptx-words.def"
 #define X(e, name, bytes, kind) { name, GROUP_TYPE, 0, 0, PTX_##e },
@@ -221,7 +222,7 @@ static bool types_fit(const struct form *form, const struct words *words)
 		if (!(form->stypes >> words->types[i] & 1))
 			return false;
 	}
-	if (form->shape[0] == '!' && strcmp(form->shape, "!video") == 0)
+	if (strcmp(form->shape, "!video") == 0)
 		return words->n_types == 3;
 	return words->n_types == (form->stypes ? 2 : 1);
 }

@@ -58,6 +58,7 @@ enum word_group {
 	GROUP_ASYNC,
 	GROUP_PROXY,
 	GROUP_IGNORED, /* changes nothing; which words, the mnemonic says */
+	GROUP_OTHER,   /* beside a mode; which words, the mnemonic says */
 	GROUP_OLD,     /* not a word: PTX before 1.4, which had fewer */
 	GROUP_TYPE,    /* not in sets: types are counted */
 };
@@ -122,6 +123,7 @@ enum word_group {
 #define W_ASYNC	   W(ASYNC)
 #define W_PROXY	   W(PROXY)
 #define W_IGNORED  W(IGNORED)
+#define W_OTHER	   W(OTHER)
 #define W_OLD	   W(OLD)
 #define W_RED	   (W_ST_ORDER | W_SCOPE | W_SPACE | W_POLICY)
 #define W_ATOM	   (W_RED | W(ACQUIRE) | W(ACQ_REL))

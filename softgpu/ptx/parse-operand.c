@@ -370,6 +370,18 @@ void parse_operand(struct parser *p, struct raw *raw)
 	raw->op.neg = raw->neg;
 }
 
+/* "-%r1", of vmad alone */
+static bool take_minus(struct parser *p)
+{
+	struct lexer ahead = p->lexer;
+	struct token t;
+
+	if (p->insn.op != PTX_OP_VMAD || !at(p, '-'))
+		return false;
+	lexer_next(&ahead, &t);
+	return t.kind == TOKEN_NAME && take(p, '-');
+}
+
 void parse_operands(struct parser *p)
 {
 	bool pair = false;
@@ -384,8 +396,10 @@ void parse_operands(struct parser *p)
 			parse_fail(p, p->token.line, "more than %u operands", MAX_OPERANDS);
 			return;
 		}
-		*raw = (struct raw){ .pair = pair };
+		*raw = (struct raw){ .pair = pair, .minus = take_minus(p) };
 		parse_operand(p, raw);
+		if (is_video(p->insn.op))
+			parse_parts(p, raw);
 		p->n_raws++;
 		pair = at(p, '|');
 	} while (!p->error && (take(p, '|') || take(p, ',')));

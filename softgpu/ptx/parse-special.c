@@ -196,20 +196,6 @@ static void parse_cvta(struct parser *p)
 	insn_emit(p);
 }
 
-/* vabsdiff4.u32.u32.u32 d, a, b, c: selections of bytes are not for these */
-static void parse_video(struct parser *p)
-{
-	if (p->n_raws != 4) {
-		wrong_operands(p);
-		return;
-	}
-	push_result(p, &p->raws[0], p->insn.type, /* relaxed= */ false);
-	push_source(p, &p->raws[1], p->insn.stype, /* relaxed= */ false);
-	push_source(p, &p->raws[2], p->insn.utype, /* relaxed= */ false);
-	push_source(p, &p->raws[3], p->insn.type, /* relaxed= */ false);
-	insn_emit(p);
-}
-
 /* bar.red d, barrier [, threads], [!]p */
 static void parse_bar_red(struct parser *p)
 {
@@ -261,12 +247,119 @@ static void parse_groups(struct parser *p)
 {
 	unsigned int wanted = p->insn.mode == PTX_MODE_WAIT_GROUP;
 
-	if (p->n_raws != wanted || (wanted && p->raws[0].kind != RAW_INT)) {
+	if (p->insn.mode == PTX_MODE_ARRIVE || p->n_raws != wanted ||
+	    (wanted && p->raws[0].kind != RAW_INT)) {
 		wrong_operands(p);
 		return;
 	}
 	if (wanted)
 		push(p, p->raws[0].op);
+	insn_emit(p);
+}
+
+/* ---- barriers in shared memory ------------------------------------------------------------------ */
+
+static bool counts_fit(const struct parser *p, unsigned int least, unsigned int most)
+{
+	return p->n_raws >= least && p->n_raws <= most;
+}
+
+/* "[state,] [address] [, count]" */
+static void parse_arrival(struct parser *p)
+{
+	bool no_complete = p->words.present & W_IGNORED;
+
+	if (!counts_fit(p, no_complete ? 3 : 2, 3)) {
+		wrong_operands(p);
+		return;
+	}
+	push_result(p, &p->raws[0], PTX_B64, /* relaxed= */ false);
+	push_mem(p, &p->raws[1]);
+	if (p->n_raws == 3)
+		push_source(p, &p->raws[2], PTX_U32, /* relaxed= */ false);
+	else
+		push(p, (struct ptx_operand){ .kind = PTX_IMM, .imm = 1 });
+}
+
+/* "p, [address], state or parity [, how long to wait at most]" */
+static void parse_waiting(struct parser *p)
+{
+	bool parity = p->words.present & W_OTHER, hint = p->n_raws == 4;
+
+	if (!counts_fit(p, 3, p->insn.mode == PTX_MODE_TRY_WAIT ? 4 : 3)) {
+		wrong_operands(p);
+		return;
+	}
+	push_result(p, &p->raws[0], PTX_PRED, /* relaxed= */ false);
+	push_mem(p, &p->raws[1]);
+	push_source(p, &p->raws[2], parity ? PTX_U32 : PTX_B64, /* relaxed= */ false);
+	if (hint)
+		push_source(p, &p->raws[3], PTX_U32, /* relaxed= */ false);
+	if (parity)
+		p->insn.mode = PTX_MODE_PARITY_WAIT;
+}
+
+/* What begins, ends and reads one. */
+static void parse_barrier_object(struct parser *p)
+{
+	bool init = p->insn.mode == PTX_MODE_INIT, count = p->insn.mode == PTX_MODE_PENDING_COUNT;
+
+	if (p->n_raws != (init || count ? 2 : 1)) {
+		wrong_operands(p);
+		return;
+	}
+	if (count) {
+		push_result(p, &p->raws[0], PTX_U32, /* relaxed= */ false);
+		push_source(p, &p->raws[1], PTX_B64, /* relaxed= */ false);
+		return;
+	}
+	push_mem(p, &p->raws[0]);
+	if (init)
+		push_source(p, &p->raws[1], PTX_U32, /* relaxed= */ false);
+}
+
+/* Which words go with which: an order and a scope with those that arrive and wait. */
+static bool barrier_words_fit(const struct parser *p, bool arrives, bool waits)
+{
+	uint64_t words = p->words.present;
+
+	return !(words & (W_ST_ORDER | W(ACQUIRE) | W_SCOPE) && !arrives && !waits) &&
+	       !(words & W_IGNORED && !arrives) && !(words & W_OTHER && !waits);
+}
+
+static void parse_mbarrier(struct parser *p)
+{
+	enum ptx_mode mode = (enum ptx_mode)p->insn.mode;
+	bool arrives = mode == PTX_MODE_ARRIVE || mode == PTX_MODE_ARRIVE_DROP;
+	bool waits = mode == PTX_MODE_TEST_WAIT || mode == PTX_MODE_TRY_WAIT;
+
+	if (!barrier_words_fit(p, arrives, waits))
+		parse_fail(p, p->insn.line, "%s: these types and modifiers do not go together",
+			   insn_name(p));
+	if (arrives)
+		parse_arrival(p);
+	else if (waits)
+		parse_waiting(p);
+	else
+		parse_barrier_object(p);
+	insn_emit(p);
+}
+
+/*
+ * cp.async.mbarrier.arrive [a]: when this thread's copies are done, it arrives. Copies are done at once,
+ * so it arrives now; without .noinc it was not counted before, and comes and goes.
+ */
+static void parse_copied(struct parser *p)
+{
+	if (p->insn.mode != PTX_MODE_ARRIVE || p->n_raws != 1) {
+		wrong_operands(p);
+		return;
+	}
+	p->insn.op = PTX_OP_MBARRIER;
+	p->insn.n_dst = 1;
+	push(p, (struct ptx_operand){ .kind = PTX_SINK });
+	push_mem(p, &p->raws[0]);
+	push(p, (struct ptx_operand){ .kind = PTX_IMM, .imm = p->words.present & W_OTHER ? 1 : 0 });
 	insn_emit(p);
 }
 
@@ -287,9 +380,10 @@ static const struct {
 	const char *shape;
 	void (*parse)(struct parser *p);
 } specials[] = {
-	{ "!mov", parse_mov },	 { "!cvt", parse_cvt },	      { "!cvt2", parse_cvt_pair },
-	{ "!cvta", parse_cvta }, { "!video", parse_video },   { "!bar.red", parse_bar_red },
-	{ "!copy", parse_copy }, { "!groups", parse_groups }, { "!policy", parse_policy },
+	{ "!mov", parse_mov },	     { "!cvt", parse_cvt },	  { "!cvt2", parse_cvt_pair },
+	{ "!cvta", parse_cvta },     { "!video", parse_video },	  { "!bar.red", parse_bar_red },
+	{ "!copy", parse_copy },     { "!groups", parse_groups }, { "!policy", parse_policy },
+	{ "!copied", parse_copied }, { "!vset", parse_vset },	  { "!mbarrier", parse_mbarrier },
 };
 
 void parse_special(struct parser *p, const struct form *form)
@@ -350,6 +444,8 @@ static bool may_hold_space(const struct parser *p)
 		return !(p->insn.flags & PTX_F_NC) || space == PTX_SPACE_GLOBAL;
 	case PTX_OP_LDU:
 		return space == PTX_SPACE_NONE || space == PTX_SPACE_GLOBAL;
+	case PTX_OP_MBARRIER:
+		return space == PTX_SPACE_NONE || space == PTX_SPACE_SHARED;
 	default:
 		return true;
 	}
@@ -382,6 +478,7 @@ void check_words(struct parser *p)
 	case PTX_OP_ST:
 	case PTX_OP_ATOM:
 	case PTX_OP_RED:
+	case PTX_OP_MBARRIER:
 		check_memory(p);
 		break;
 	case PTX_OP_BAR:

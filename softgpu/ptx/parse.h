@@ -12,6 +12,7 @@
  *	parse-flow.c	labels, branches, calls
  *	parse-matrix.c	instructions on matrices
  *	parse-texture.c	textures and surfaces
+ *	parse-video.c	integers of 32 bits and their parts
  *
  * The first error is the only one: parse_fail() notes it and ends the text, so that every loop
  * that waits for a token stops. Nobody needs to test for errors but before using what he got.
@@ -62,10 +63,13 @@ struct raw {
 	uint8_t kind;
 	uint8_t type;	      /* RAW_REG: as declared; RAW_SREG: its own */
 	bool neg;	      /* after a "!" */
+	bool minus;	      /* after a "-", which only vmad has */
 	bool pair;	      /* after a "|" */
 	uint8_t space;	      /* RAW_ADDRESS, and RAW_MEM on one: where that is */
 	uint8_t first, count; /* RAW_VECTOR: in parser.elements */
-	uint64_t room;	      /* RAW_MEM on a frame variable or parameter: bytes left there */
+	uint8_t part_size; /* of a video instruction: 'b' or 'h', the first of n_parts the lowest */
+	uint8_t n_parts, parts[4];
+	uint64_t room; /* RAW_MEM on a frame variable or parameter: bytes left there */
 	struct ptx_operand op;
 	struct name *name; /* RAW_NAME */
 };
@@ -211,6 +215,13 @@ void parse_matrix(struct parser *p);
 /* parse-texture.c */
 /* parse_texture() - of tex, tld4, txq, suld, sust, suq: words and operands */
 void parse_texture(struct parser *p);
+
+/* parse-video.c */
+bool is_video(enum ptx_op op);
+/* parse_parts() - ".b0" after an operand, if there is such a thing */
+void parse_parts(struct parser *p, struct raw *raw);
+void parse_video(struct parser *p);
+void parse_vset(struct parser *p);
 
 /* parse-flow.c */
 void label_define(struct parser *p, struct name *name, uint32_t line);

@@ -191,8 +191,35 @@ enum ptx_mode {
 	PTX_MODE_LOAD, PTX_MODE_STORE,
 	/* tex, txq: where the level comes from; without, it is the first */
 	PTX_MODE_LEVEL, PTX_MODE_GRAD,
+	/* mbarrier, which has ARRIVE, too; waiting by a parity is no word, but what the parser makes */
+	PTX_MODE_INIT, PTX_MODE_INVAL, PTX_MODE_ARRIVE_DROP, PTX_MODE_TEST_WAIT, PTX_MODE_TRY_WAIT,
+	PTX_MODE_PARITY_WAIT, PTX_MODE_PENDING_COUNT,
+	/* vmad: bits that are dropped */
+	PTX_MODE_SHR7, PTX_MODE_SHR15,
 };
 /* clang-format on */
+
+/*
+ * Which parts of its operands a video instruction works on. Of those that work on a word, each is an
+ * enum ptx_part. Of those that work on two or four parts, d is the set of parts that are written, a and b
+ * have three bits for each part: its number in the eight or four parts of a and, after them, b.
+ */
+#define PTX_VIDEO(d, a, b) ((uint32_t)(d) | (uint32_t)(a) << 4 | (uint32_t)(b) << 16)
+#define PTX_VIDEO_D(aux)   ((uint32_t)(aux)&0xf)
+#define PTX_VIDEO_A(aux)   ((uint32_t)(aux) >> 4 & 0xfff)
+#define PTX_VIDEO_B(aux)   ((uint32_t)(aux) >> 16 & 0xfff)
+
+/* Of vmad, beside these. */
+#define PTX_VIDEO_NEG_PRODUCT (1u << 28)
+#define PTX_VIDEO_NEG_C	      (1u << 29)
+#define PTX_VIDEO_PLUS_ONE    (1u << 30)
+
+enum ptx_part {
+	PTX_PART_WORD,
+	PTX_PART_B0, /* four bytes, the lowest first */
+	PTX_PART_H0 = PTX_PART_B0 + 4,
+	PTX_PART_H1,
+};
 
 /* Flags of an instruction, ptx_insn.flags. */
 #define PTX_F_GUARD_NEG (1u << 0) /* @!p */
@@ -231,7 +258,7 @@ enum ptx_mode {
  * @first:	its operands are ptx_function.operands[first] and the n_ops - 1 after it
  * @aux:	CALL: index of the prototype in ptx_module.protos; BRX: index of the table in
  *		ptx_function.tables; of matrix instructions: index in ptx_function.matrices; of
- *		textures and surfaces: PTX_TEXTURE()
+ *		textures and surfaces: PTX_TEXTURE(); of video instructions: PTX_VIDEO()
  * @line:	line of the text, from 1
  *
  * Operand order is that of the text, results first: `setp` has p, q, a, b, c; `shfl` and `match`
