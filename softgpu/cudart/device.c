@@ -75,6 +75,9 @@ RUNTIME_CALL(cudaDeviceEnablePeerAccess, int peer, unsigned flags)
 {
 	CUcontext context;
 
+	/* The driver calls the context invalid, but the program has named a device. */
+	if (peer == runtime_device())
+		return failed(cudaErrorInvalidDevice);
 	return in_context() ?: primary_context(peer, &context) ?:
 		       told(driver.cuCtxEnablePeerAccess(context, flags));
 }
