@@ -4,47 +4,11 @@
 Each test has a device state of its own (SOFTGPU_DIR), so that tests neither see each
 other's memory nor that of anybody else on the machine.
 """
-import functools
 import os
-import pathlib
-import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-HERE = pathlib.Path(__file__).resolve().parent
-SOFTGPU = ROOT / "build" / "softgpu"
-MADE = ROOT / "build" / "programs"
-
-
-@functools.cache
-def toolkit_path():
-    done = subprocess.run([ROOT / "tools/cuda-toolkit"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if done.returncode == 69:
-        return None
-    assert done.returncode == 0, done.stderr[-4000:]
-    return pathlib.Path(done.stdout.strip())
-
-
-def toolkit():
-    """The folder of a CUDA toolkit; a test that needs one is skipped where none can be had."""
-    return toolkit_path() or pytest.skip("no CUDA toolkit")
-
-
-def run(command, env, timeout=240, **more):
-    done = subprocess.run([str(word) for word in command], env=env, timeout=timeout, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
-    assert done.returncode == 0, f"{command} exited with {done.returncode}:\n{done.stdout[-4000:]}"
-    return done.stdout
-
-
-def make(target, command, sources):
-    """Runs a compiler unless its target is newer than the sources."""
-    MADE.mkdir(parents=True, exist_ok=True)
-    path = MADE / target
-    if not path.exists() or any(s.stat().st_mtime > path.stat().st_mtime for s in sources):
-        run([str(word).replace("@OUT@", str(path)) for word in command], os.environ)
-    return path
+from building import MADE, PROGRAMS as HERE, ROOT, SOFTGPU, make, run, toolkit, virtual_environment
 
 
 def nvrtc_compile(cuda):
@@ -73,14 +37,7 @@ def gpu(tmp_path):
 @pytest.fixture
 def venv():
     """venv("name", "file"): a virtual environment with what a requirements file names, built in @env."""
-    def make_venv(name, requirements, env=None):
-        done = subprocess.run([ROOT / "tools" / "venv", name, HERE / requirements], cwd=ROOT, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | (env or {}))
-        if done.returncode == 69:
-            pytest.skip("no package index can be reached")
-        assert done.returncode == 0, done.stderr[-4000:]
-        return pathlib.Path(done.stdout.strip()) / "bin"
-    return make_venv
+    return virtual_environment
 
 
 @pytest.fixture

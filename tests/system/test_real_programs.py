@@ -4,15 +4,12 @@
 What they need and what they compute is in tests/programs; here it is the same with limits.
 """
 import json
-import pathlib
-import subprocess
-import time
 
 import pytest
 import shares
-from conftest import GIB, MIB, ROOT, SOFTGPU, eventually
+from building import PROGRAMS, toolkit, virtual_environment
+from conftest import GIB, MIB, SOFTGPU, eventually
 
-PROGRAMS = ROOT / "tests/programs"
 STEPS = 6
 KERNEL_NS = 40_000_000  # of device time, so that it is the device that a training waits for
 ABOVE, BELOW = 8, 15  # points; a training does not always have work for all that it may use
@@ -20,20 +17,7 @@ ROUNDING = 1024  # the driver's pool counts in pieces of 512 bytes, the books in
 
 
 def python_of(name):
-    done = subprocess.run([ROOT / "tools/venv", name, PROGRAMS / f"requirements-{name}.txt"], cwd=ROOT, text=True,
-                          capture_output=True)
-    if done.returncode == 69:
-        pytest.skip("no package index can be reached")
-    assert done.returncode == 0, done.stderr[-4000:]
-    return pathlib.Path(done.stdout.strip()) / "bin/python"
-
-
-def toolkit():
-    done = subprocess.run([ROOT / "tools/cuda-toolkit"], text=True, capture_output=True)
-    if done.returncode == 69:
-        pytest.skip("no CUDA toolkit")
-    assert done.returncode == 0, done.stderr[-4000:]
-    return pathlib.Path(done.stdout.strip())
+    return virtual_environment(name, f"requirements-{name}.txt") / "python"
 
 
 @pytest.fixture
