@@ -5,34 +5,49 @@ import subprocess
 
 import pytest
 
-from conftest import HERE, ROOT, SOFTGPU, make, run, toolkit
+from conftest import ROOT, SOFTGPU, make, run
+from cudart import NAMES, SOURCES, all_compiled, compiled
 
-PROGRAMS = HERE / "runtime"
 RUNS = ROOT / "build/bin/softgpu-run"
 
 
-FLAGS = {
-    "relocatable": ["-rdc=true", "-gencode", "arch=compute_75,code=[sm_75,compute_75]",
-                    PROGRAMS / "relocatable-part.cu"],
-    "no-image": ["-gencode", "arch=compute_75,code=sm_75"],
-    "matrices": ["-arch=compute_80"],
-    "own-streams": ["-arch=compute_75", "-default-stream", "per-thread", "-w"],
+@pytest.mark.parametrize("version", [12, 13])
+@pytest.mark.parametrize("name", NAMES)
+def test_runtime_program_is_right(gpu, name, version):
+    assert "right" in run([all_compiled(version)[name].result()], gpu)
+
+
+# What these need and `cotenant forward` refuses.
+NOT_FORWARDED = {
+    "graph-nodes": "cuGraphKernelNodeGetParams",
+    "libraries": "cuLibraryEnumerateKernels",
+    "own-streams": "cuMemcpy3DPeerAsync",
+    "symbols": "cuLibraryGetManaged",
+    "textures": "cuTexObjectCreate",
 }
 
-
-def compiled(name, how="shared"):
-    nvcc = toolkit() / "bin/nvcc"
-    source = PROGRAMS / f"{name}.cu"
-    return make(f"runtime-{name}-{how}",
-                [nvcc, "-cudart", how, *FLAGS.get(name, ["-arch=compute_75"]), source, "-o", "@OUT@"],
-                [source, PROGRAMS / "check.h", *PROGRAMS.glob(f"{name}-*.cu")])
+# A list of images that the driver would have to link: of such a one only the first is forwarded.
+NOT_LINKED = ["relocatable"]
 
 
-@pytest.mark.parametrize("name", ["launch", "symbols", "copies", "streams", "own-streams", "graphs", "graph-nodes",
-                                  "relocatable", "devices", "host-memory", "pools", "matrices", "textures",
-                                  "heap"])
-def test_runtime_program_is_right(gpu, name):
-    assert "right" in run([compiled(name)], gpu)
+def forwarded(name, env, tmp_path):
+    """A program's exit code and output when its calls are executed elsewhere, and what the guest's library logs."""
+    log = tmp_path / "log"
+    done = subprocess.run([ROOT / "build/bin/cotenant", "forward", "--", all_compiled()[name].result()], text=True,
+                          env=env | {"COTENANT_ERRLOG": str(log)}, capture_output=True, timeout=240)
+    return done.returncode, done.stdout, log.read_text() if log.exists() else ""
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in [*NOT_FORWARDED, *NOT_LINKED]])
+def test_runtime_program_is_right_when_forwarded(gpu, tmp_path, name):
+    code, said, log = forwarded(name, gpu, tmp_path)
+    assert code == 0 and "right" in said, log
+
+
+@pytest.mark.parametrize("name", NOT_FORWARDED)
+def test_what_is_not_forwarded_is_refused_by_name(gpu, tmp_path, name):
+    code, _, log = forwarded(name, gpu, tmp_path)
+    assert code != 0 and NOT_FORWARDED[name] in log and "is not forwarded" in log
 
 
 @pytest.mark.parametrize("fault", ["assert", "address"])
@@ -40,6 +55,15 @@ def test_fault_is_a_sticky_error(gpu, fault):
     out = run([compiled("faults"), fault], gpu)
     assert "fault stays" in out
     assert (fault == "assert") == ("check_small" in out), out
+
+
+@pytest.mark.parametrize("what", ["printf", "heap", "stack"])
+def test_what_overflows(gpu, what):
+    *lines, last = run([compiled("overflows"), what], gpu).splitlines()
+    assert last == "overflow right"
+    if what == "printf":
+        # Blocks run side by side.
+        assert sorted(lines) == sorted(f"line {i} of many" for i in range(2048))
 
 
 def test_machine_code_alone_is_no_image(gpu):
@@ -62,8 +86,8 @@ def test_interrupt_ends_an_endless_kernel(gpu):
         child.communicate()
 
 
-def test_program_of_version_12(gpu):
-    source = PROGRAMS / "version12.c"
+def test_properties_of_version_12(gpu):
+    source = SOURCES / "version12.c"
     library = SOFTGPU / "libcudart.so.12"
     program = make("runtime-version12", ["cc", "-Wall", source, library, "-o", "@OUT@"], [source])
     assert "right" in run([program], gpu)

@@ -2,6 +2,15 @@
 // Parameters of graphs' nodes are read back and set; edges, clones, user objects, capture.
 #include "check.h"
 
+// Edges have data, which these calls take under their plain names since 13.
+#if CUDART_VERSION < 13000
+#undef cudaStreamGetCaptureInfo
+#define cudaStreamGetCaptureInfo	    cudaStreamGetCaptureInfo_v3
+#define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
+#define cudaGraphNodeGetDependencies	    cudaGraphNodeGetDependencies_v2
+#define cudaGraphAddNode		    cudaGraphAddNode_v2
+#endif
+
 __device__ int bias = 3;
 
 __global__ void add(int *x, int by)
