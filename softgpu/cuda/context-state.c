@@ -120,6 +120,8 @@ CALL(cuCtxSetLimit, CUlimit limit, size_t value)
 		return r;
 	if (limit == CU_LIMIT_STACK_SIZE && value > stack_max)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && atomic_load(&ctx->heap_stands))
+		return CUDA_ERROR_INVALID_VALUE;
 	/* Heaps and buffers live on the device. */
 	if (value > ctx->device->config.memory_bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;

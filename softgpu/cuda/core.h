@@ -158,6 +158,7 @@ struct context {
 	struct memory_set *memory;
 
 	_Atomic uint64_t limits[CONTEXT_N_LIMITS];
+	atomic_bool heap_stands; /* the heap of kernels is there, as large as its limit was */
 	_Atomic CUfunc_cache cache_config;
 	_Atomic CUsharedconfig shared_config;
 	_Atomic uint64_t peers;

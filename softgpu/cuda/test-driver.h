@@ -21,6 +21,8 @@ CUresult cuCtxCreate_v2(CUcontext *ret, unsigned int flags, CUdevice device);
 CUresult cuCtxDestroy_v2(CUcontext ctx);
 CUresult cuCtxSetCurrent(CUcontext ctx);
 CUresult cuCtxSynchronize(void);
+CUresult cuCtxGetLimit(size_t *value, CUlimit limit);
+CUresult cuCtxSetLimit(CUlimit limit, size_t value);
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes);
 CUresult cuMemAlloc_v2(CUdeviceptr *ret, size_t bytes);
 CUresult cuMemFree_v2(CUdeviceptr addr);

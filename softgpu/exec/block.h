@@ -159,8 +159,8 @@ exec_fn read_sreg, read_activemask, read_dynamic_shared, read_frame_address, is_
 
 /* ---- device-heap.c -------------------------------------------------------------------------------- */
 
-/* An address of device memory, or 0 if there is no such piece; @heap may be NULL. */
-u64 heap_take(struct exec_heap *heap, u64 size);
+/* A multiple of @align in device memory, or 0 if there is no such piece; @heap may be NULL. */
+u64 heap_take(struct exec_heap *heap, u64 size, u64 align);
 
 /* false: no piece begins there. */
 bool heap_give(struct exec_heap *heap, u64 addr);

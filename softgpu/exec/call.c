@@ -144,7 +144,10 @@ static u64 builtin_lane(struct warp *w, const struct call *call, u32 lane)
 		fault_assert(w, call, lane);
 		return 0;
 	case BUILTIN_MALLOC:
-		return heap_take(w->block->launch->heap, first);
+		return heap_take(w->block->launch->heap, first, 1);
+	case BUILTIN_ALIGNED_MALLOC:
+		return heap_take(w->block->launch->heap, first,
+				 slot_value(w, &call->args[1], lane));
 	case BUILTIN_FREE:
 		free_lane(w, first, lane);
 		return 0;

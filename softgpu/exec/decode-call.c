@@ -108,7 +108,7 @@ static void decode_callee(struct decoder *d, const struct ptx_operand *o, struct
 	}
 	def = d->module->definitions[o->index];
 	call->builtin = def->defined ? BUILTIN_NONE : def->builtin;
-	d->image->uses_heap |= call->builtin == BUILTIN_MALLOC || call->builtin == BUILTIN_FREE;
+	d->image->uses_heap |= call->builtin >= BUILTIN_MALLOC;
 	if (call->builtin)
 		return;
 	decode_symbol(d, o);
@@ -124,6 +124,7 @@ static u32 n_builtin_args(u8 builtin)
 {
 	switch (builtin) {
 	case BUILTIN_VPRINTF:
+	case BUILTIN_ALIGNED_MALLOC:
 		return 2;
 	case BUILTIN_ASSERTFAIL:
 		return 4;

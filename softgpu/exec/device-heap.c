@@ -64,8 +64,17 @@ static void put(u64 *bits, u64 i, bool value)
 		bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
 }
 
-/* The first of @n free units in a row from @from to before @end; @end if there are none. */
-static u64 find_free(const struct exec_heap *heap, u64 from, u64 end, u64 n)
+/* Units from @i to the next at a multiple of @align. */
+static u64 padding(const struct exec_heap *heap, u64 i, u64 align)
+{
+	return (-(heap->addr + i * UNIT) & (align - 1)) / UNIT;
+}
+
+/*
+ * The first of @n free units in a row from @from to before @end, of which the first is at a multiple of
+ * @align; @end if there are none.
+ */
+static u64 find_free(const struct exec_heap *heap, u64 from, u64 end, u64 n, u64 align)
 {
 	u64 run = 0;
 
@@ -82,22 +91,23 @@ static u64 find_free(const struct exec_heap *heap, u64 from, u64 end, u64 n)
 			run = has(heap->used, i) ? 0 : run + 1;
 			i++;
 		}
-		if (run >= n)
-			return i - run;
+		if (run >= n && run >= n + padding(heap, i - run, align))
+			return i - run + padding(heap, i - run, align);
 	}
 	return end;
 }
 
-u64 heap_take(struct exec_heap *heap, u64 size)
+u64 heap_take(struct exec_heap *heap, u64 size, u64 align)
 {
 	u64 n = size / UNIT + (size % UNIT != 0), at;
 
-	if (!heap || n == 0 || n > heap->n_units)
+	if (!heap || n == 0 || n > heap->n_units || align == 0 || align & (align - 1))
 		return 0;
+	align = align < UNIT ? UNIT : align;
 	pthread_mutex_lock(&heap->lock);
-	at = find_free(heap, heap->next, heap->n_units, n);
+	at = find_free(heap, heap->next, heap->n_units, n, align);
 	if (at == heap->n_units)
-		at = find_free(heap, 0, heap->n_units, n);
+		at = find_free(heap, 0, heap->n_units, n, align);
 	if (at < heap->n_units) {
 		for (u64 i = at; i < at + n; i++)
 			put(heap->used, i, true);

@@ -72,6 +72,8 @@ static u8 builtin_of(const char *name)
 		return BUILTIN_ASSERTFAIL;
 	if (!strcmp(name, "malloc"))
 		return BUILTIN_MALLOC;
+	if (!strcmp(name, "__nv_aligned_device_malloc"))
+		return BUILTIN_ALIGNED_MALLOC;
 	if (!strcmp(name, "free"))
 		return BUILTIN_FREE;
 	return BUILTIN_NONE;

@@ -204,7 +204,14 @@ struct call_slot {
 	u32 size;
 };
 
-enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL, BUILTIN_MALLOC, BUILTIN_FREE };
+enum builtin {
+	BUILTIN_NONE,
+	BUILTIN_VPRINTF,
+	BUILTIN_ASSERTFAIL,
+	BUILTIN_MALLOC, /* this and those behind it are of the heap */
+	BUILTIN_ALIGNED_MALLOC,
+	BUILTIN_FREE,
+};
 
 struct call {
 	const struct code *code; /* NULL where the callee comes from a register */

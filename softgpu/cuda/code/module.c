@@ -111,6 +111,7 @@ static CUresult heap_begin(struct context *ctx)
 			memory_internal_free(set->heap_addr);
 		if (!set->heap)
 			r = CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
+		atomic_store(&ctx->heap_stands, set->heap != NULL);
 	}
 	pthread_mutex_unlock(&set->lock);
 	return r;
@@ -205,6 +206,7 @@ static CUresult modules_begin(struct context *ctx)
 	}
 	pthread_mutex_init(&set->lock, NULL);
 	ctx->modules = set;
+	atomic_store(&ctx->heap_stands, false);
 	return CUDA_SUCCESS;
 }
 

@@ -57,6 +57,30 @@ static const char ptx_callee[] =
 	"	ret;\n"
 	"}\n";
 
+/* Each thread asks for 100 bytes at a multiple of a number, and gives them back in the second kernel. */
+static const char ptx_heap[] =
+	".version 8.0\n.target sm_80\n.address_size 64\n"
+	".extern .func (.param .b64 r) __nv_aligned_device_malloc(.param .b64 s, .param .b64 a);\n"
+	".extern .func free(.param .b64 p);\n"
+	".visible .entry ask(.param .u64 to, .param .u64 align)\n"
+	"{\n"
+	"	.reg .b32 %r<3>; .reg .b64 %d<6>;\n"
+	"	ld.param.u64 %d1, [to]; ld.param.u64 %d2, [align]; mov.u32 %r1, %tid.x;\n"
+	"	{ .param .b64 s; .param .b64 a; .param .b64 r; st.param.b64 [s], 100;\n"
+	"	st.param.b64 [a], %d2; call.uni (r), __nv_aligned_device_malloc, (s, a);\n"
+	"	ld.param.b64 %d3, [r]; }\n"
+	"	mad.wide.u32 %d4, %r1, 8, %d1; st.global.u64 [%d4], %d3;\n"
+	"	ret;\n"
+	"}\n"
+	".visible .entry give(.param .u64 from)\n"
+	"{\n"
+	"	.reg .b32 %r<3>; .reg .b64 %d<6>;\n"
+	"	ld.param.u64 %d1, [from]; mov.u32 %r1, %tid.x;\n"
+	"	mad.wide.u32 %d2, %r1, 8, %d1; ld.global.u64 %d3, [%d2];\n"
+	"	{ .param .b64 p; st.param.b64 [p], %d3; call.uni free, (p); }\n"
+	"	ret;\n"
+	"}\n";
+
 static CUmodule module;
 static CUdeviceptr word;
 
@@ -285,6 +309,57 @@ static void test_handles(void)
 	       "a function of an unloaded module");
 }
 
+#define N_PIECES 32
+
+static bool pieces_are_right(const CUdeviceptr *pieces, size_t align)
+{
+	for (int i = 0; i < N_PIECES; i++) {
+		if (!pieces[i] || pieces[i] % align)
+			return false;
+		for (int k = 0; k < i; k++) {
+			if (pieces[i] < pieces[k] + 100 && pieces[k] < pieces[i] + 100)
+				return false;
+		}
+	}
+	return true;
+}
+
+static void ask_and_give(CUmodule heap, CUdeviceptr memory, size_t align, CUdeviceptr *pieces)
+{
+	void *params[] = { &memory, &align };
+
+	NEED(cuLaunchKernel(test_function(heap, "ask"), 1, 1, 1, N_PIECES, 1, 1, 0, NULL, params,
+			    NULL));
+	NEED(cuMemcpyDtoH_v2(pieces, memory, N_PIECES * sizeof(*pieces)));
+	NEED(cuLaunchKernel(test_function(heap, "give"), 1, 1, 1, N_PIECES, 1, 1, 0, NULL, params,
+			    NULL));
+	NEED(cuCtxSynchronize());
+}
+
+static void test_heap(void)
+{
+	CUdeviceptr memory, pieces[N_PIECES];
+	CUmodule heap;
+	size_t size;
+
+	NEED(cuMemAlloc_v2(&memory, sizeof(pieces)));
+	expect(CUDA_SUCCESS, cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1 << 20),
+	       "a heap's size before a module has it");
+	NEED(cuModuleLoadData(&heap, ptx_heap));
+	expect(CUDA_ERROR_INVALID_VALUE, cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 2 << 20),
+	       "and afterwards");
+	NEED(cuCtxGetLimit(&size, CU_LIMIT_MALLOC_HEAP_SIZE));
+	check(size == 1 << 20, "it stays as it was");
+	for (size_t align = 1; align <= 4096; align *= 4) {
+		ask_and_give(heap, memory, align, pieces);
+		check(pieces_are_right(pieces, align), "pieces of the heap at multiples");
+	}
+	ask_and_give(heap, memory, 3, pieces);
+	check(!pieces[0] && !pieces[N_PIECES - 1], "3 is no alignment");
+	NEED(cuModuleUnload(heap));
+	NEED(cuMemFree_v2(memory));
+}
+
 int main(void)
 {
 	CUcontext ctx = test_begin();
@@ -298,6 +373,7 @@ int main(void)
 	test_library();
 	test_link();
 	test_bad_code();
+	test_heap();
 	test_handles();
 	expect(CUDA_SUCCESS, cuCtxDestroy_v2(ctx), "the context ends");
 	test_end();

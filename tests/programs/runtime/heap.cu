@@ -79,6 +79,7 @@ int main()
 	}
 	fill<<<1, 1>>>(pieces, 2, limit + 1, count);
 	EXPECT(to_host(count, 1)[0] == 0);
+	EXPECT(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 2 * heap) == cudaErrorInvalidValue);
 	printf("heap right\n");
 	return 0;
 }
