@@ -81,6 +81,9 @@ static inline u64 sum_f64(u64 a, u64 b)
 
 	memcpy(&x, &a, sizeof(x));
 	memcpy(&y, &b, sizeof(y));
+	/* The first NaN, as add.f64 has it. */
+	if (x != x)
+		return a | UINT64_C(1) << 51;
 	x += y;
 	memcpy(&a, &x, sizeof(a));
 	return a;

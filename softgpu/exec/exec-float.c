@@ -4,7 +4,8 @@
  *
  * The host's arithmetic is IEEE's, as the device's. Roundings other than to
  * nearest and .ftz are bits of MXCSR, set around a handler by with_control().
- * A result that is NaN is 0x7fffffff in f32; f64 keeps what the host gives.
+ * A result that is NaN is 0x7fffffff in f32. In f64 it is the first operand that is one, made quiet:
+ * of two, the host's instruction takes the first, too, but the compiler may have changed their order.
  */
 #include <math.h>
 #include <xmmintrin.h>
@@ -20,6 +21,11 @@ static inline f32 canonical(f32 v)
 	return v == v ? v : float_of_bits(NAN_F32);
 }
 
+static inline f64 first_nan(f64 a, f64 v)
+{
+	return a == a ? v : double_of_bits(double_bits(a) | UINT64_C(1) << 51);
+}
+
 /* ---- add, sub, mul, fma, div, sqrt ------------------------------------------------------------- */
 
 HANDLER2(add_f32, f32, f32, f32, canonical(A + B))
@@ -29,11 +35,11 @@ HANDLER2(div_f32, f32, f32, f32, canonical(A / B))
 HANDLER3(fma_f32, f32, f32, f32, f32, canonical(__builtin_fmaf(A, B, C)))
 HANDLER1(rcp_f32, f32, f32, canonical(1.0f / A))
 HANDLER1(sqrt_f32, f32, f32, canonical(__builtin_sqrtf(A)))
-HANDLER2(add_f64, f64, f64, f64, A + B)
-HANDLER2(sub_f64, f64, f64, f64, A - B)
-HANDLER2(mul_f64, f64, f64, f64, A *B)
-HANDLER2(div_f64, f64, f64, f64, A / B)
-HANDLER3(fma_f64, f64, f64, f64, f64, __builtin_fma(A, B, C))
+HANDLER2(add_f64, f64, f64, f64, first_nan(A, A + B))
+HANDLER2(sub_f64, f64, f64, f64, first_nan(A, A - B))
+HANDLER2(mul_f64, f64, f64, f64, first_nan(A, A *B))
+HANDLER2(div_f64, f64, f64, f64, first_nan(A, A / B))
+HANDLER3(fma_f64, f64, f64, f64, f64, first_nan(A, first_nan(B, __builtin_fma(A, B, C))))
 HANDLER1(rcp_f64, f64, f64, 1.0 / A)
 HANDLER1(sqrt_f64, f64, f64, __builtin_sqrt(A))
 
