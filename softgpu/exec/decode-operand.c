@@ -123,6 +123,16 @@ void decode_describe_width(struct decoder *d, u32 from_bytes, u32 to_bytes, bool
 			   });
 }
 
+void decode_describe_step(struct decoder *d, enum ptx_type type, u32 what)
+{
+	decode_describe(d, &(struct ptx_insn){
+				   .op = PTX_OP_CVT,
+				   .type = (u8)type,
+				   .stype = (u8)type,
+				   .flags = what,
+			   });
+}
+
 u32 decode_source(struct decoder *d, const struct ptx_operand *o, u32 bytes)
 {
 	u32 want = lane_bytes(bytes), have, temp;

@@ -150,6 +150,8 @@ void decode_clamp(struct decoder *d, u32 result)
 		return;
 	in = decode_emit_extra(d, clamp);
 	in->op[0] = in->op[1] = result;
+	if (d->in->flags & PTX_F_SAT && (d->in->type == PTX_F32 || d->in->type == PTX_F64))
+		decode_describe_step(d, (enum ptx_type)d->in->type, SHAPE_CLAMP);
 }
 
 /* Halves are computed in float, where they are not denormal; and what does not compute does not flush. */
@@ -169,6 +171,8 @@ static void emit_flush(struct decoder *d, enum ptx_type type, u32 to, u32 from)
 
 	in->op[0] = to;
 	in->op[1] = from;
+	if (type == PTX_F32)
+		decode_describe_step(d, type, SHAPE_FLUSH);
 }
 
 u32 decode_flush(struct decoder *d, enum ptx_type type, u32 source)

@@ -92,6 +92,9 @@ void decode_describe(struct decoder *d, const struct ptx_insn *as);
 /* The last instruction is a cvt between integers of these widths. */
 void decode_describe_width(struct decoder *d, u32 from_bytes, u32 to_bytes, bool is_signed);
 
+/* The last instruction is a step between floats of one type: SHAPE_FLUSH or SHAPE_CLAMP. */
+void decode_describe_step(struct decoder *d, enum ptx_type type, u32 what);
+
 /* The operands that it reads and writes, where those are not in order. */
 void decode_uses(struct decoder *d, u8 reads, u8 writes);
 

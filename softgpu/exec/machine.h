@@ -159,10 +159,12 @@ struct insn_shape {
 	u8 type, stype;
 	u8 cmp, round;
 	u8 reads, writes; /* sets of op[] that are registers or constants */
-	u32 flags;	  /* PTX_F_*, and SHAPE_KNOWN */
+	u32 flags;	  /* PTX_F_*, and SHAPE_* */
 };
 
 #define SHAPE_KNOWN (1u << 31) /* a parameter at a place that the text names */
+#define SHAPE_FLUSH (1u << 30) /* of cvt from f32 to f32: denormals to zeros */
+#define SHAPE_CLAMP (1u << 29) /* of cvt from a float to its own type: into [0, 1] */
 
 struct jit_code;
 

@@ -2,86 +2,7 @@
 /*
  * Arithmetic, comparisons, selections, conversions: the same on scalars and on vectors.
  */
-#include "softgpu/exec/machine.h"
-#include "softgpu/jit/emit.h"
-
-#define NAN_F32 0x7fffffff
-
-/* An instruction while it is written. */
-struct op {
-	struct emit *e;
-	const struct jit_insn *in;
-	bool vector;
-	uint32_t bytes; /* of its type */
-};
-
-static uint8_t class_of_bytes(uint32_t bytes)
-{
-	return bytes <= 2 ? PTX_CLASS_H : bytes == 4 ? PTX_CLASS_W : PTX_CLASS_D;
-}
-
-static uint32_t type_bytes(uint8_t type)
-{
-	return ptx_type_bytes((enum ptx_type)type);
-}
-
-static bool is_signed(uint8_t type)
-{
-	return ptx_type_kind((enum ptx_type)type) == 's';
-}
-
-static bool is_float(uint8_t type)
-{
-	return ptx_type_kind((enum ptx_type)type) == 'f';
-}
-
-static LLVMTypeRef int_type(const struct op *o, uint32_t bytes)
-{
-	return emit_type(o->e, class_of_bytes(bytes), o->vector);
-}
-
-static LLVMTypeRef real_type(const struct op *o, uint32_t bytes)
-{
-	LLVMTypeRef t =
-		bytes == 4 ? LLVMFloatTypeInContext(o->e->ctx) : LLVMDoubleTypeInContext(o->e->ctx);
-
-	return o->vector ? emit_vector_of(o->e, t) : t;
-}
-
-static LLVMValueRef arg_of(const struct op *o, uint32_t i, uint32_t bytes)
-{
-	return emit_operand(o->e, o->in->args[i], class_of_bytes(bytes), o->vector);
-}
-
-static LLVMValueRef arg(const struct op *o, uint32_t i)
-{
-	return arg_of(o, i, o->bytes);
-}
-
-static LLVMValueRef number(const struct op *o, uint32_t bytes, uint64_t v)
-{
-	return emit_int(o->e, int_type(o, bytes), v);
-}
-
-static LLVMValueRef as_real(const struct op *o, LLVMValueRef v, uint32_t bytes)
-{
-	return LLVMBuildBitCast(o->e->b, v, real_type(o, bytes), "");
-}
-
-static LLVMValueRef as_bits(const struct op *o, LLVMValueRef v, uint32_t bytes)
-{
-	return LLVMBuildBitCast(o->e->b, v, int_type(o, bytes), "");
-}
-
-static LLVMValueRef compare(const struct op *o, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b)
-{
-	return LLVMBuildICmp(o->e->b, p, a, b, "");
-}
-
-static LLVMValueRef choose(const struct op *o, LLVMValueRef c, LLVMValueRef yes, LLVMValueRef no)
-{
-	return LLVMBuildSelect(o->e->b, c, yes, no, "");
-}
+#include "softgpu/jit/op.h"
 
 /* A predicate operand, which may be negated. */
 static LLVMValueRef predicate_arg(const struct op *o, uint32_t i)
@@ -92,13 +13,6 @@ static LLVMValueRef predicate_arg(const struct op *o, uint32_t i)
 }
 
 /* ---- integers ----------------------------------------------------------------------------------- */
-
-static LLVMValueRef extend(const struct op *o, LLVMValueRef v, uint32_t bytes, bool sign)
-{
-	LLVMTypeRef to = int_type(o, bytes);
-
-	return sign ? LLVMBuildSExt(o->e->b, v, to, "") : LLVMBuildZExt(o->e->b, v, to, "");
-}
 
 static LLVMValueRef product(const struct op *o)
 {
@@ -201,6 +115,29 @@ static LLVMValueRef field(const struct op *o)
 	return n >= width ? v : LLVMBuildAnd(b, v, number(o, o->bytes, (UINT64_C(1) << n) - 1), "");
 }
 
+static LLVMValueRef bits_op(const struct op *o)
+{
+	switch (o->in->op) {
+	case PTX_OP_SHF:
+		return op_funnel(o);
+	case PTX_OP_POPC:
+	case PTX_OP_CLZ:
+		return op_count(o);
+	case PTX_OP_BREV:
+		return op_reverse(o);
+	case PTX_OP_BFIND:
+		return op_find_bit(o);
+	case PTX_OP_BFI:
+		return op_insert(o);
+	case PTX_OP_BMSK:
+		return op_ones(o);
+	case PTX_OP_PRMT:
+		return op_permute(o);
+	default:
+		return field(o);
+	}
+}
+
 static LLVMValueRef integer_op(const struct op *o)
 {
 	LLVMBuilderRef b = o->e->b;
@@ -232,31 +169,52 @@ static LLVMValueRef integer_op(const struct op *o)
 	case PTX_OP_SHL:
 	case PTX_OP_SHR:
 		return shift(o);
-	case PTX_OP_BFE:
-		return field(o);
-	default:
+	case PTX_OP_DIV:
+	case PTX_OP_REM:
+		return op_divide(o);
+	case PTX_OP_LOP3:
 		return look_up_bits(o);
+	default:
+		return bits_op(o);
 	}
 }
 
 /* ---- floats ------------------------------------------------------------------------------------- */
 
-static LLVMValueRef is_nan(const struct op *o, LLVMValueRef v)
+/* The first of @n operands that is NaN, made quiet; where none is, what the host makes of its own. */
+static LLVMValueRef first_nan(const struct op *o, uint32_t n)
 {
-	return LLVMBuildFCmp(o->e->b, LLVMRealUNO, v, v, "");
+	LLVMValueRef v = number(o, 8, NAN_F64), quiet = number(o, 8, UINT64_C(1) << 51);
+
+	for (uint32_t i = n; i > 0; i--)
+		v = choose(o, is_nan(o, real_arg(o, i)), LLVMBuildOr(o->e->b, arg(o, i), quiet, ""),
+			   v);
+	return v;
 }
 
-/* There is one NaN in f32; f64 keeps the host's. */
-static LLVMValueRef canonical(const struct op *o, LLVMValueRef v, uint32_t bytes)
+/*
+ * LLVM promises nothing of a NaN, not even its sign. There are few of them: none in any lane is one
+ * test, and the rest is out of the way.
+ */
+static LLVMValueRef settle_nans(const struct op *o, LLVMValueRef v, uint32_t n)
 {
-	LLVMValueRef bits = as_bits(o, v, bytes);
+	LLVMBasicBlockRef from[2], slow = emit_new_block(o->e, "nan"),
+				   on = emit_new_block(o->e, "on");
+	LLVMValueRef bits = as_bits(o, v, 8), nan = is_nan(o, v), any = any_lane(o, nan), both[2],
+		     phi;
+	LLVMBuilderRef b = o->e->b;
 
-	return bytes == 4 ? choose(o, is_nan(o, v), number(o, 4, NAN_F32), bits) : bits;
-}
-
-static LLVMValueRef real_arg(const struct op *o, uint32_t i)
-{
-	return as_real(o, arg(o, i), o->bytes);
+	from[0] = LLVMGetInsertBlock(b);
+	both[0] = bits;
+	LLVMBuildCondBr(b, any, slow, on);
+	LLVMPositionBuilderAtEnd(b, slow);
+	from[1] = slow;
+	both[1] = choose(o, nan, first_nan(o, n), bits);
+	LLVMBuildBr(b, on);
+	LLVMPositionBuilderAtEnd(b, on);
+	phi = LLVMBuildPhi(b, int_type(o, 8), "");
+	LLVMAddIncoming(phi, both, from, 2);
+	return phi;
 }
 
 static LLVMValueRef call_real(const struct op *o, const char *name, uint32_t n)
@@ -290,10 +248,21 @@ static LLVMValueRef real_pick(const struct op *o)
 	return choose(o, is_nan(o, a), canonical(o, b, o->bytes), r);
 }
 
+/* The sign of the first on the magnitude of the second. */
+static LLVMValueRef copy_sign(const struct op *o)
+{
+	uint64_t sign = UINT64_C(1) << (8 * o->bytes - 1);
+	LLVMBuilderRef b = o->e->b;
+
+	return LLVMBuildOr(b, LLVMBuildAnd(b, arg(o, 1), number(o, o->bytes, sign), ""),
+			   LLVMBuildAnd(b, arg(o, 2), number(o, o->bytes, sign - 1), ""), "");
+}
+
 static LLVMValueRef real_op(const struct op *o)
 {
 	uint64_t sign = UINT64_C(1) << (8 * o->bytes - 1);
 	LLVMBuilderRef b = o->e->b;
+	uint32_t n_args = 2;
 	LLVMValueRef v;
 
 	switch (o->in->op) {
@@ -301,6 +270,8 @@ static LLVMValueRef real_op(const struct op *o)
 		return LLVMBuildXor(b, arg(o, 1), number(o, o->bytes, sign), "");
 	case PTX_OP_ABS:
 		return LLVMBuildAnd(b, arg(o, 1), number(o, o->bytes, sign - 1), "");
+	case PTX_OP_COPYSIGN:
+		return copy_sign(o);
 	case PTX_OP_MIN:
 	case PTX_OP_MAX:
 		return real_pick(o);
@@ -318,14 +289,17 @@ static LLVMValueRef real_op(const struct op *o)
 		break;
 	case PTX_OP_RCP:
 		v = reciprocal(o);
+		n_args = 1;
 		break;
 	case PTX_OP_SQRT:
 		v = call_real(o, "llvm.sqrt", 1);
+		n_args = 1;
 		break;
 	default:
 		v = call_real(o, "llvm.fma", 3);
+		n_args = 3;
 	}
-	return canonical(o, v, o->bytes);
+	return o->bytes == 8 ? settle_nans(o, v, n_args) : canonical(o, v, 4);
 }
 
 /* ---- comparisons -------------------------------------------------------------------------------- */
@@ -386,13 +360,6 @@ static LLVMValueRef join(const struct op *o, LLVMValueRef a, LLVMValueRef b)
 	}
 }
 
-static struct value made(const struct op *o, LLVMValueRef v)
-{
-	if (o->vector)
-		return (struct value){ .vector = v };
-	return (struct value){ .is_affine = true, .scalar = v };
-}
-
 static void set_predicate(const struct op *o)
 {
 	LLVMValueRef p, q, c;
@@ -410,76 +377,6 @@ static void set_predicate(const struct op *o)
 	}
 	emit_result(o->e, o->in, o->in->args[1], made(o, q));
 	emit_result(o->e, o->in, o->in->args[0], made(o, p));
-}
-
-/* ---- conversions -------------------------------------------------------------------------------- */
-
-static LLVMValueRef resize(const struct op *o)
-{
-	uint32_t from = type_bytes(o->in->stype), to = o->bytes < 2 ? 2 : o->bytes;
-	LLVMValueRef v = arg_of(o, 1, from);
-	bool sign = is_signed(o->in->stype);
-
-	if (from == 1) {
-		LLVMTypeRef byte = o->vector ? emit_vector_of(o->e, o->e->i8) : o->e->i8;
-
-		return extend(o, LLVMBuildTrunc(o->e->b, v, byte, ""), to, sign);
-	}
-	if (from == to)
-		return v;
-	return from > to ? LLVMBuildTrunc(o->e->b, v, int_type(o, to), "") : extend(o, v, to, sign);
-}
-
-static LLVMValueRef convert(const struct op *o)
-{
-	uint32_t from = type_bytes(o->in->stype);
-	LLVMBuilderRef b = o->e->b;
-	LLVMValueRef v;
-
-	if (!is_float(o->in->type))
-		return resize(o);
-	v = arg_of(o, 1, from);
-	if (!is_float(o->in->stype))
-		v = is_signed(o->in->stype) ? LLVMBuildSIToFP(b, v, real_type(o, o->bytes), "")
-					    : LLVMBuildUIToFP(b, v, real_type(o, o->bytes), "");
-	else if (o->bytes == 8)
-		v = LLVMBuildFPExt(b, as_real(o, v, 4), real_type(o, 8), "");
-	else
-		return canonical(o, LLVMBuildFPTrunc(b, as_real(o, v, 8), real_type(o, 4), ""), 4);
-	return as_bits(o, v, o->bytes);
-}
-
-/*
- * A word that goes up from lane to lane, made wider: only right as long as it does not go past the
- * end of the word. That it did is left to the interpreter.
- */
-static void check_wide(const struct op *o, uint32_t i, bool sign)
-{
-	struct kind k = kind_of_operand(o->e->u, o->in->args[i], o->e->state);
-	LLVMValueRef base, last, again;
-	struct emit *e = o->e;
-
-	if (!k.stride)
-		return;
-	base = emit_scalar(e, o->in->args[i], PTX_CLASS_W);
-	base = sign ? LLVMBuildSExt(e->b, base, e->i64, "") : LLVMBuildZExt(e->b, base, e->i64, "");
-	last = LLVMBuildAdd(e->b, base, emit_int(e, e->i64, (uint64_t)(31 * k.stride)), "");
-	again = LLVMBuildTrunc(e->b, last, e->i32, "");
-	again = sign ? LLVMBuildSExt(e->b, again, e->i64, "")
-		     : LLVMBuildZExt(e->b, again, e->i64, "");
-	emit_leave_if(e, LLVMBuildICmp(e->b, LLVMIntNE, last, again, ""));
-}
-
-static void check_widening(const struct op *o)
-{
-	const struct jit_insn *in = o->in;
-
-	if (in->op == PTX_OP_CVT && type_bytes(in->stype) == 4 && o->bytes == 8)
-		check_wide(o, 1, is_signed(in->stype));
-	if ((in->op == PTX_OP_MUL || in->op == PTX_OP_MAD) && in->mode == PTX_MODE_WIDE) {
-		check_wide(o, 1, is_signed(in->type));
-		check_wide(o, 2, is_signed(in->type));
-	}
 }
 
 /* ---- putting together and taking apart ----------------------------------------------------------- */
@@ -529,7 +426,7 @@ static LLVMValueRef one_result(const struct op *o)
 {
 	switch (o->in->op) {
 	case PTX_OP_CVT:
-		return convert(o);
+		return op_convert(o);
 	case PTX_OP_PACK:
 		return pack(o);
 	default:
@@ -563,8 +460,12 @@ void emit_plain(struct emit *e, const struct jit_insn *in)
 		unpack(&o);
 		return;
 	}
+	if (form_carries(in)) {
+		op_carry(&o);
+		return;
+	}
 	if (kind.stride)
-		check_widening(&o);
+		op_check_widening(&o);
 	v = made(&o, one_result(&o));
 	v.stride = kind.stride;
 	emit_result(e, in, in->args[0], v);

@@ -34,15 +34,32 @@ static bool is_bits(uint8_t type)
 	       type == PTX_F16X2 || type == PTX_BF16X2;
 }
 
+bool form_carries(const struct jit_insn *in)
+{
+	return in->op == PTX_OP_ADDC || in->op == PTX_OP_SUBC || in->op == PTX_OP_MADC ||
+	       in->flags & PTX_F_CC;
+}
+
 static bool native_integer(const struct jit_insn *in)
 {
 	uint32_t bytes = ptx_type_bytes((enum ptx_type)in->type);
 
-	if (in->flags & (PTX_F_CC | PTX_F_SAT | PTX_F_RELU))
+	if (in->flags & (PTX_F_SAT | PTX_F_RELU))
 		return false;
+	if (form_carries(in))
+		return bytes == 4;
 	switch (in->op) {
 	case PTX_OP_ADD:
 	case PTX_OP_SUB:
+	case PTX_OP_DIV:
+	case PTX_OP_REM:
+	case PTX_OP_POPC:
+	case PTX_OP_CLZ:
+	case PTX_OP_BREV:
+	case PTX_OP_BFIND:
+	case PTX_OP_BFI:
+	case PTX_OP_BMSK:
+	case PTX_OP_SHF:
 	case PTX_OP_NEG:
 	case PTX_OP_MIN:
 	case PTX_OP_MAX:
@@ -60,6 +77,8 @@ static bool native_integer(const struct jit_insn *in)
 	case PTX_OP_MUL:
 	case PTX_OP_MAD:
 		return in->mode == PTX_MODE_LO || bytes < 8;
+	case PTX_OP_PRMT:
+		return !in->mode && is_const(in->args[3]);
 	case PTX_OP_LOP3:
 		return in->n_reads == 4 && in->n_writes == 1;
 	case PTX_OP_BFE:
@@ -89,30 +108,33 @@ static bool native_real(const struct jit_insn *in)
 	case PTX_OP_MIN:
 	case PTX_OP_MAX:
 	case PTX_OP_SETP:
-		return true;
 	case PTX_OP_SELP:
 	case PTX_OP_MOV:
+	case PTX_OP_COPYSIGN:
 		return true;
 	default:
 		return false;
 	}
 }
 
-/* Between integers without saturation; from integers to floats, and between floats. */
+/*
+ * Between integers without saturation, and between them and floats. What flushes or saturates floats
+ * is a step of its own, before or after.
+ */
 static bool native_cvt(const struct jit_insn *in)
 {
 	bool to_real = is_real(in->type), from_real = is_real(in->stype);
+	bool to_integer = is_integer(in->type) || in->type == PTX_U8 || in->type == PTX_S8;
 	uint32_t from = ptx_type_bytes((enum ptx_type)in->stype);
 
-	if (in->control || in->flags & (PTX_F_SAT | PTX_F_FTZ | PTX_F_RELU | PTX_F_SATFINITE))
+	if (in->control || in->flags & (PTX_F_RELU | PTX_F_SATFINITE))
 		return false;
-	if (!to_real && !from_real)
-		return (is_integer(in->type) || ptx_type_bytes((enum ptx_type)in->type) == 1) &&
-		       ptx_type_kind((enum ptx_type)in->type) != 'f' &&
-		       ptx_type_kind((enum ptx_type)in->stype) != 'f';
-	if (to_real && from_real)
-		return in->type != in->stype && in->round < PTX_RNI;
-	return to_real && from >= 4 && is_integer(in->stype);
+	if (to_real)
+		return from_real || (from >= 4 && is_integer(in->stype));
+	if (from_real)
+		return to_integer;
+	return to_integer && !(in->flags & PTX_F_SAT) &&
+	       ptx_type_kind((enum ptx_type)in->stype) != 'f';
 }
 
 static bool native_pred(const struct jit_insn *in)
