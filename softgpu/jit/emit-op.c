@@ -452,13 +452,21 @@ void emit_plain(struct emit *e, const struct jit_insn *in)
 	};
 	struct value v;
 
-	if (in->op == PTX_OP_SETP) {
+	switch (in->op) {
+	case PTX_OP_MEMBAR:
+	case PTX_OP_FENCE:
+		LLVMBuildFence(e->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
+		return;
+	case PTX_OP_PREFETCH:
+		return;
+	case PTX_OP_SETP:
 		set_predicate(&o);
 		return;
-	}
-	if (in->op == PTX_OP_UNPACK) {
+	case PTX_OP_UNPACK:
 		unpack(&o);
 		return;
+	default:
+		break;
 	}
 	if (form_carries(in)) {
 		op_carry(&o);

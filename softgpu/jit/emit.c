@@ -376,6 +376,13 @@ static void emit_insn(struct emit *e, const struct jit_insn *in)
 	case JIT_SREG:
 		emit_sreg(e, in);
 		break;
+	case JIT_WARP:
+		emit_warp(e, in);
+		break;
+	case JIT_ACTIVE:
+		emit_result(e, in, in->args[0],
+			    (struct value){ .is_affine = true, .scalar = emit_guard_bits(e, in) });
+		break;
 	case JIT_LOAD:
 	case JIT_STORE:
 	case JIT_REDUCE:

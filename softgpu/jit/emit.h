@@ -116,5 +116,6 @@ void emit_plain(struct emit *e, const struct jit_insn *in);  /* emit-op.c */
 void emit_memory(struct emit *e, const struct jit_insn *in); /* emit-memory.c */
 void emit_param(struct emit *e, const struct jit_insn *in);
 void emit_sreg(struct emit *e, const struct jit_insn *in);
+void emit_warp(struct emit *e, const struct jit_insn *in); /* emit-warp.c */
 
 #endif

@@ -46,6 +46,8 @@ static bool describe_read(const struct insn *in, struct jit_insn *ret)
 		ret->mode = !(in->imm >= PTX_SREG_LANEMASK_EQ && in->imm <= PTX_SREG_LANEMASK_GT);
 		return true;
 	}
+	if (in->fn == read_activemask)
+		ret->kind = JIT_ACTIVE;
 	return in->fn == read_activemask || in->fn == read_dynamic_shared ||
 	       in->fn == read_frame_address;
 }
@@ -68,6 +70,8 @@ static bool describe_flow(const struct code *code, const struct insn *in, struct
 	} else if (leaves) {
 		ret->kind = in->guard & OPERAND_CONST ? JIT_LEAVE : JIT_STOP;
 		ret->mode = 0;
+	} else if (in->fn == warp_sync && !is_matrix(in)) {
+		ret->kind = JIT_WARP;
 	} else if (in->fn == flow_call || in->fn == flow_barrier || in->fn == flow_nanosleep ||
 		   in->fn == warp_sync || is_sampling(in)) {
 		ret->kind = JIT_STOP;

@@ -160,6 +160,10 @@ static bool native_plain(const struct jit_insn *in)
 	case PTX_OP_PACK:
 	case PTX_OP_UNPACK:
 		return native_pack(in);
+	case PTX_OP_MEMBAR:
+	case PTX_OP_FENCE:
+	case PTX_OP_PREFETCH:
+		return true;
 	default:
 		break;
 	}
@@ -192,9 +196,31 @@ static bool native_reduce(const struct jit_insn *in)
 	       in->bop >= PTX_BOP_AND && in->bop <= PTX_BOP_MAX;
 }
 
-bool form_is_native(_unused_ const struct unit *u, const struct jit_insn *in)
+/* Of lanes that all come; a guard says that some may not. */
+static bool native_warp(const struct unit *u, const struct jit_insn *in)
+{
+	if (!unit_always(u, in))
+		return false;
+	switch (in->op) {
+	case PTX_OP_SHFL:
+	case PTX_OP_VOTE:
+	case PTX_OP_BAR:
+	case PTX_OP_BARRIER:
+		return true;
+	case PTX_OP_REDUX:
+		return in->type == PTX_U32 || in->type == PTX_S32 || in->type == PTX_B32;
+	default:
+		return false;
+	}
+}
+
+bool form_is_native(const struct unit *u, const struct jit_insn *in)
 {
 	switch (in->kind) {
+	case JIT_WARP:
+		return native_warp(u, in);
+	case JIT_ACTIVE:
+		return true;
 	case JIT_PLAIN:
 		return native_plain(in);
 	case JIT_LOAD:

@@ -178,6 +178,13 @@ static struct kind plain_result(const struct unit *u, const struct jit_insn *in,
 		       : sized(affine_result(u, in, state), in->type);
 }
 
+/* What all have come to together. */
+static struct kind warp_result(const struct unit *u, const struct jit_insn *in)
+{
+	return form_is_native(u, in) && (in->op == PTX_OP_VOTE || in->op == PTX_OP_REDUX) ? uniform
+											  : varying;
+}
+
 struct kind kind_of_result(const struct unit *u, const struct jit_insn *in,
 			   const struct kind *state)
 {
@@ -195,6 +202,10 @@ struct kind kind_of_result(const struct unit *u, const struct jit_insn *in,
 		if (!form_is_native(u, in))
 			return varying;
 		return address.state == KIND_OPEN || is_uniform(address) ? address : varying;
+	case JIT_WARP:
+		return warp_result(u, in);
+	case JIT_ACTIVE:
+		return uniform;
 	case JIT_CALL:
 		return in->mode ? uniform : varying;
 	default:

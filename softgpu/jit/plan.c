@@ -142,9 +142,13 @@ static bool starts_block(const struct unit *u, uint32_t i)
 }
 
 /* Who goes on behind an instruction that ends a block? */
-static enum block_end end_of(const struct jit_insn *in)
+static enum block_end end_of(const struct unit *u, uint32_t i)
 {
+	const struct jit_insn *in = &u->insns[i];
+
 	switch (in->kind) {
+	case JIT_WARP:
+		return form_is_native(u, in) ? END_FALL : END_STOP;
 	case JIT_BRANCH:
 		return END_BRANCH;
 	case JIT_STOP:
@@ -168,10 +172,10 @@ static uint32_t read_block(struct unit *u, uint32_t i)
 		u->block_at[++i] = u->n_blocks;
 	}
 	b->enter = i++;
-	while (i < n && !starts_block(u, i) && end_of(&u->insns[i]) == END_FALL)
+	while (i < n && !starts_block(u, i) && end_of(u, i) == END_FALL)
 		i++;
 	b->end = i;
-	b->ends = i < n && !starts_block(u, i) ? (uint8_t)end_of(&u->insns[i]) : END_FALL;
+	b->ends = i < n && !starts_block(u, i) ? (uint8_t)end_of(u, i) : END_FALL;
 	while (i < n && !starts_block(u, i))
 		i++;
 	b->tail = i;
@@ -240,7 +244,8 @@ static void join_live(const struct unit *u, uint32_t block, uint64_t *live)
 
 void unit_live_before(const struct unit *u, const struct piece *b, uint32_t insn, uint64_t *live)
 {
-	if (b->ends == END_STOP && u->insns[b->end].mode == JIT_STOP_ANYWHERE) {
+	if (b->ends == END_STOP && u->insns[b->end].kind == JIT_STOP &&
+	    u->insns[b->end].mode == JIT_STOP_ANYWHERE) {
 		for (uint32_t p = 0; p < u->n_places; p++)
 			set_add(live, p);
 		return;
