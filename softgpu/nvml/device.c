@@ -51,16 +51,35 @@ struct softgpu_device_config device_properties(unsigned dev)
 	return device;
 }
 
-static nvmlReturn_t count_get(unsigned *count)
+/* What a device is, for calls that tell a part of it at @value. */
+static nvmlReturn_t properties_get(nvmlDevice_t device, const void *value,
+				   struct softgpu_device_config *ret)
+{
+	unsigned dev;
+	nvmlReturn_t r = device_check(device, value, &dev);
+
+	if (r == NVML_SUCCESS)
+		*ret = device_properties(dev);
+	return r;
+}
+
+/* May a call go on that is about no device yet? It was given these two. */
+static nvmlReturn_t call_check(const void *key, const void *ret)
 {
 	nvmlReturn_t r = nvml_check();
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (!count)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	*count = state_n_devices(nvml.state);
-	return NVML_SUCCESS;
+	return key && ret ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+static nvmlReturn_t count_get(unsigned *count)
+{
+	nvmlReturn_t r = call_check(count, count);
+
+	if (r == NVML_SUCCESS)
+		*count = state_n_devices(nvml.state);
+	return r;
 }
 
 CALL(nvmlDeviceGetCount, unsigned *count)
@@ -73,13 +92,15 @@ CALL(nvmlDeviceGetCount_v2, unsigned *count)
 	return count_get(count);
 }
 
+/* Handles */
+
 static nvmlReturn_t by_index(unsigned index, nvmlDevice_t *device)
 {
-	nvmlReturn_t r = nvml_check();
+	nvmlReturn_t r = call_check(device, device);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (!device || index >= state_n_devices(nvml.state))
+	if (index >= state_n_devices(nvml.state))
 		return NVML_ERROR_INVALID_ARGUMENT;
 	*device = device_handle(index);
 	return NVML_SUCCESS;
@@ -95,73 +116,79 @@ CALL(nvmlDeviceGetHandleByIndex_v2, unsigned index, nvmlDevice_t *device)
 	return by_index(index, device);
 }
 
-static nvmlReturn_t by_uuid(const uint8_t uuid[16], nvmlDevice_t *device)
+static nvmlReturn_t by_test(bool (*is_it)(const struct softgpu_device_config *d, const void *key),
+			    const void *key, nvmlDevice_t *device)
 {
 	struct softgpu_device_config properties;
 
 	for (unsigned dev = 0; dev < state_n_devices(nvml.state); dev++) {
 		properties = device_properties(dev);
-		if (memcmp(properties.uuid, uuid, sizeof(properties.uuid)) != 0)
+		if (!is_it(&properties, key))
 			continue;
 		*device = device_handle(dev);
 		return NVML_SUCCESS;
 	}
 	return NVML_ERROR_NOT_FOUND;
+}
+
+static bool has_uuid(const struct softgpu_device_config *d, const void *uuid)
+{
+	return memcmp(d->uuid, uuid, sizeof(d->uuid)) == 0;
+}
+
+static nvmlReturn_t by_uuid_text(const char *text, nvmlDevice_t *device)
+{
+	uint8_t bytes[16];
+
+	return value_uuid(text, bytes) ? by_test(has_uuid, bytes, device) : NVML_ERROR_NOT_FOUND;
 }
 
 CALL(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice_t *device)
 {
-	nvmlReturn_t r = nvml_check();
-	uint8_t bytes[16];
+	nvmlReturn_t r = call_check(uuid, device);
 
-	if (r != NVML_SUCCESS)
-		return r;
-	if (!uuid || !device)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	return value_uuid(uuid, bytes) ? by_uuid(bytes, device) : NVML_ERROR_NOT_FOUND;
+	return r == NVML_SUCCESS ? by_uuid_text(uuid, device) : r;
 }
 
 CALL(nvmlDeviceGetHandleByUUIDV, const nvmlUUID_t *uuid, nvmlDevice_t *device)
 {
-	nvmlReturn_t r = nvml_check();
+	nvmlReturn_t r = call_check(uuid, device);
 	char text[sizeof(uuid->value.str)];
-	uint8_t bytes[16];
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (!uuid || !device)
-		return NVML_ERROR_INVALID_ARGUMENT;
 	if (uuid->version != NVML_STRUCT_VERSION(nvmlUUID_t, 1))
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	if (uuid->type == UUID_TYPE_BYTES)
-		return by_uuid(uuid->value.bytes, device);
+		return by_test(has_uuid, uuid->value.bytes, device);
 	if (uuid->type != UUID_TYPE_TEXT)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	snprintf(text, sizeof(text), "%.*s", (int)sizeof(text) - 1, uuid->value.str);
-	return value_uuid(text, bytes) ? by_uuid(bytes, device) : NVML_ERROR_NOT_FOUND;
+	return by_uuid_text(text, device);
+}
+
+struct pci_key {
+	uint32_t domain, bus, device;
+};
+
+static bool has_pci(const struct softgpu_device_config *d, const void *arg)
+{
+	const struct pci_key *key = arg;
+
+	return d->pci_domain == key->domain && d->pci_bus == key->bus &&
+	       d->pci_device == key->device;
 }
 
 static nvmlReturn_t by_pci(const char *text, nvmlDevice_t *device)
 {
-	struct softgpu_device_config properties;
-	uint32_t domain, bus, slot;
-	nvmlReturn_t r = nvml_check();
+	nvmlReturn_t r = call_check(text, device);
+	struct pci_key key;
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (!text || !device)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	if (!value_pci(text, &domain, &bus, &slot))
+	if (!value_pci(text, &key.domain, &key.bus, &key.device))
 		return NVML_ERROR_NOT_FOUND;
-	for (unsigned dev = 0; dev < state_n_devices(nvml.state); dev++) {
-		properties = device_properties(dev);
-		if (properties.pci_domain != domain || properties.pci_bus != bus ||
-		    properties.pci_device != slot)
-			continue;
-		*device = device_handle(dev);
-		return NVML_SUCCESS;
-	}
-	return NVML_ERROR_NOT_FOUND;
+	return by_test(has_pci, &key, device);
 }
 
 CALL(nvmlDeviceGetHandleByPciBusId, const char *id, nvmlDevice_t *device)
@@ -175,34 +202,31 @@ CALL(nvmlDeviceGetHandleByPciBusId_v2, const char *id, nvmlDevice_t *device)
 }
 
 /* Thirteen digits, made of the UUID's last bytes. */
-static void serial_print(unsigned dev, char buf[SERIAL_BYTES])
+static void serial_print(const struct softgpu_device_config *d, char buf[SERIAL_BYTES])
 {
-	struct softgpu_device_config properties = device_properties(dev);
 	uint64_t n = 0;
 
 	for (unsigned i = 8; i < 16; i++)
-		n = n << 8 | properties.uuid[i];
+		n = n << 8 | d->uuid[i];
 	snprintf(buf, SERIAL_BYTES, "%013llu", (unsigned long long)(n % 10000000000000));
+}
+
+static bool has_serial(const struct softgpu_device_config *d, const void *serial)
+{
+	char text[SERIAL_BYTES];
+
+	serial_print(d, text);
+	return strcmp(text, serial) == 0;
 }
 
 CALL(nvmlDeviceGetHandleBySerial, const char *serial, nvmlDevice_t *device)
 {
-	char text[SERIAL_BYTES];
-	nvmlReturn_t r = nvml_check();
+	nvmlReturn_t r = call_check(serial, device);
 
-	if (r != NVML_SUCCESS)
-		return r;
-	if (!serial || !device)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	for (unsigned dev = 0; dev < state_n_devices(nvml.state); dev++) {
-		serial_print(dev, text);
-		if (strcmp(text, serial) != 0)
-			continue;
-		*device = device_handle(dev);
-		return NVML_SUCCESS;
-	}
-	return NVML_ERROR_NOT_FOUND;
+	return r == NVML_SUCCESS ? by_test(has_serial, serial, device) : r;
 }
+
+/* What a device is */
 
 CALL(nvmlDeviceGetName, nvmlDevice_t device, char *name, unsigned length)
 {
@@ -214,25 +238,25 @@ CALL(nvmlDeviceGetName, nvmlDevice_t device, char *name, unsigned length)
 
 CALL(nvmlDeviceGetUUID, nvmlDevice_t device, char *uuid, unsigned length)
 {
+	struct softgpu_device_config properties;
 	char text[CONFIG_UUID_TEXT];
-	unsigned dev;
-	nvmlReturn_t r = device_check(device, uuid, &dev);
+	nvmlReturn_t r = properties_get(device, uuid, &properties);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	config_uuid_print(device_properties(dev).uuid, text);
+	config_uuid_print(properties.uuid, text);
 	return text_return(text, uuid, length);
 }
 
 CALL(nvmlDeviceGetSerial, nvmlDevice_t device, char *serial, unsigned length)
 {
+	struct softgpu_device_config properties;
 	char text[SERIAL_BYTES];
-	unsigned dev;
-	nvmlReturn_t r = device_check(device, serial, &dev);
+	nvmlReturn_t r = properties_get(device, serial, &properties);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	serial_print(dev, text);
+	serial_print(&properties, text);
 	return text_return(text, serial, length);
 }
 
@@ -275,14 +299,11 @@ static void pci_fill(const struct softgpu_device_config *d, nvmlPciInfo_t *ret)
 static nvmlReturn_t pci_get_short(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
 	struct softgpu_device_config properties;
-	unsigned dev;
-	nvmlReturn_t r = device_check(device, pci, &dev);
+	nvmlReturn_t r = properties_get(device, pci, &properties);
 
-	if (r != NVML_SUCCESS)
-		return r;
-	properties = device_properties(dev);
-	pci_fill(&properties, pci);
-	return NVML_SUCCESS;
+	if (r == NVML_SUCCESS)
+		pci_fill(&properties, pci);
+	return r;
 }
 
 CALL(nvmlDeviceGetPciInfo, nvmlDevice_t device, nvmlPciInfo_t *pci)
@@ -298,12 +319,10 @@ CALL(nvmlDeviceGetPciInfo_v2, nvmlDevice_t device, nvmlPciInfo_t *pci)
 CALL(nvmlDeviceGetPciInfo_v3, nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
 	struct softgpu_device_config properties;
-	unsigned dev;
-	nvmlReturn_t r = device_check(device, pci, &dev);
+	nvmlReturn_t r = properties_get(device, pci, &properties);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	properties = device_properties(dev);
 	pci_fill(&properties, pci);
 	bus_id_print(&properties, 8, pci->busId, sizeof(pci->busId));
 	return NVML_SUCCESS;
@@ -312,14 +331,12 @@ CALL(nvmlDeviceGetPciInfo_v3, nvmlDevice_t device, nvmlPciInfo_t *pci)
 CALL(nvmlDeviceGetPciInfoExt, nvmlDevice_t device, nvmlPciInfoExt_t *pci)
 {
 	struct softgpu_device_config properties;
-	unsigned dev;
-	nvmlReturn_t r = device_check(device, pci, &dev);
+	nvmlReturn_t r = properties_get(device, pci, &properties);
 
 	if (r != NVML_SUCCESS)
 		return r;
 	if (pci->version != NVML_STRUCT_VERSION(nvmlPciInfoExt_t, 1))
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	properties = device_properties(dev);
 	pci->domain = properties.pci_domain;
 	pci->bus = properties.pci_bus;
 	pci->device = properties.pci_device;
@@ -334,14 +351,12 @@ CALL(nvmlDeviceGetPciInfoExt, nvmlDevice_t device, nvmlPciInfoExt_t *pci)
 CALL(nvmlDeviceGetCudaComputeCapability, nvmlDevice_t device, int *major, int *minor)
 {
 	struct softgpu_device_config properties;
-	unsigned dev;
-	nvmlReturn_t r = device_check(device, major, &dev);
+	nvmlReturn_t r = properties_get(device, major, &properties);
 
 	if (r != NVML_SUCCESS)
 		return r;
 	if (!minor)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	properties = device_properties(dev);
 	*major = (int)properties.compute_major;
 	*minor = (int)properties.compute_minor;
 	return NVML_SUCCESS;
@@ -378,17 +393,14 @@ GETTER(nvmlDeviceGetNumGpuCores, unsigned, device_properties(dev).n_sms *LANES_P
 static nvmlReturn_t attributes(nvmlDevice_t device, nvmlDeviceAttributes_t *ret)
 {
 	struct softgpu_device_config properties;
-	unsigned dev;
-	nvmlReturn_t r = device_check(device, ret, &dev);
+	nvmlReturn_t r = properties_get(device, ret, &properties);
 
-	if (r != NVML_SUCCESS)
-		return r;
-	properties = device_properties(dev);
-	*ret = (nvmlDeviceAttributes_t){
-		.multiprocessorCount = properties.n_sms,
-		.memorySizeMB = properties.memory_bytes >> 20,
-	};
-	return NVML_SUCCESS;
+	if (r == NVML_SUCCESS)
+		*ret = (nvmlDeviceAttributes_t){
+			.multiprocessorCount = properties.n_sms,
+			.memorySizeMB = properties.memory_bytes >> 20,
+		};
+	return r;
 }
 
 CALL(nvmlDeviceGetAttributes, nvmlDevice_t device, nvmlDeviceAttributes_t *ret)
