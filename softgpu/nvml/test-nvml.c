@@ -166,6 +166,56 @@ static void test_identity(void)
 	      "no place for the answer");
 }
 
+/* What there are several calls or structures for is the same by all of them. */
+static void test_versions(void)
+{
+	nvmlDeviceAttributes_t attributes[2] = { 0 };
+	nvmlUUID_t uuid = { .version = NVML_STRUCT_VERSION(nvmlUUID_t, 1), .type = 1 };
+	nvmlPciInfoExt_t pci_ext = { .version = NVML_STRUCT_VERSION(nvmlPciInfoExt_t, 1) };
+	nvmlDevice_t by_uuid = NULL, by_pci = NULL, by_serial = NULL;
+	nvmlPciInfo_t pci = { 0 }, pci_v2 = { 0 };
+	char serial[30];
+	unsigned n = 0;
+
+	check(call(nvmlDeviceGetCount, unsigned *)(&n) == 0 && n == 2, "devices are as many");
+	call(nvmlDeviceGetUUID, nvmlDevice_t, char *, unsigned)(device(1), uuid.value.str,
+								sizeof(uuid.value.str));
+	check(call(nvmlDeviceGetHandleByUUIDV, const nvmlUUID_t *, nvmlDevice_t *)(&uuid,
+										   &by_uuid) == 0 &&
+		      by_uuid == device(1),
+	      "by UUID of another form");
+	uuid.version = 0;
+	check(call(nvmlDeviceGetHandleByUUIDV, const nvmlUUID_t *,
+		   nvmlDevice_t *)(&uuid, &by_uuid) == NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+	      "and of none that is known");
+	call(nvmlDeviceGetSerial, nvmlDevice_t, char *, unsigned)(device(1), serial, 30);
+	check(call(nvmlDeviceGetHandleBySerial, const char *, nvmlDevice_t *)(serial, &by_serial) ==
+			      0 &&
+		      by_serial == device(1),
+	      "by serial number");
+	check(call(nvmlDeviceGetHandleBySerial, const char *, nvmlDevice_t *)("?", &by_serial) ==
+		      NVML_ERROR_NOT_FOUND,
+	      "which may be nobody's");
+	call(nvmlDeviceGetPciInfo, nvmlDevice_t, nvmlPciInfo_t *)(device(1), &pci);
+	call(nvmlDeviceGetPciInfo_v2, nvmlDevice_t, nvmlPciInfo_t *)(device(1), &pci_v2);
+	check(memcmp(&pci, &pci_v2, sizeof(pci)) == 0 && pci.bus == 0x11, "PCI ids, shorter");
+	check(call(nvmlDeviceGetHandleByPciBusId, const char *, nvmlDevice_t *)(pci.busIdLegacy,
+										&by_pci) == 0 &&
+		      by_pci == device(1),
+	      "and by them");
+	check(call(nvmlDeviceGetPciInfoExt, nvmlDevice_t, nvmlPciInfoExt_t *)(device(1),
+									      &pci_ext) == 0 &&
+		      pci_ext.bus == pci.bus && strcmp(pci_ext.busId, "00000000:11:00.0") == 0,
+	      "and a longer one");
+	check(call(nvmlDeviceGetAttributes, nvmlDevice_t,
+		   nvmlDeviceAttributes_t *)(device(0), &attributes[0]) == 0 &&
+		      call(nvmlDeviceGetAttributes_v2, nvmlDevice_t,
+			   nvmlDeviceAttributes_t *)(device(0), &attributes[1]) == 0 &&
+		      memcmp(&attributes[0], &attributes[1], sizeof(attributes[0])) == 0 &&
+		      attributes[0].multiprocessorCount == 108,
+	      "attributes");
+}
+
 static void test_idle(void)
 {
 	nvmlMemory_t memory;
@@ -227,6 +277,33 @@ static unsigned n_running(void)
 	call(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDevice_t, unsigned *, void *)(device(0),
 											&n, NULL);
 	return n;
+}
+
+/* The newest form of the list, by mode: compute, graphics, MPS. */
+static void check_process_details(pid_t pid)
+{
+	nvmlProcessDetail_v1_t entries[4] = { 0 };
+	nvmlProcessDetailList_t list = {
+		.version = NVML_STRUCT_VERSION(nvmlProcessDetailList_t, 1),
+		.numProcArrayEntries = 4,
+		.procArray = entries,
+	};
+
+	check(call(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t,
+		   nvmlProcessDetailList_t *)(device(0), &list) == 0 &&
+		      list.numProcArrayEntries == 1 && entries[0].pid == (unsigned)pid &&
+		      entries[0].usedGpuMemory == 500 * MIB,
+	      "running processes: the list of all modes");
+	list.mode = 1;
+	list.numProcArrayEntries = 4;
+	check(call(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t,
+		   nvmlProcessDetailList_t *)(device(0), &list) == 0 &&
+		      list.numProcArrayEntries == 0,
+	      "running processes: none does graphics");
+	list.version = 7;
+	check(call(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t, nvmlProcessDetailList_t *)(
+		      device(0), &list) == NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+	      "running processes: an unknown version of the list");
 }
 
 static void check_processes(pid_t pid)
@@ -311,6 +388,7 @@ static void test_busy(void)
 	check(memory.used == 500 * MIB && memory.total == memory.used + memory.free,
 	      "used memory adds up");
 	check_processes(pid);
+	check_process_details(pid);
 	check_utilization(pid);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -518,6 +596,7 @@ static void test_load(void)
 	struct engine_client *client;
 	char version[32] = "";
 	struct state *state;
+	int cuda = 0;
 
 	if (config_load(&config) != 0)
 		exit(1);
@@ -530,10 +609,13 @@ static void test_load(void)
 	}
 	setenv("SOFTGPU_DIR", config.dir, 1);
 	setenv("SOFTGPU_DRIVER", "615.43.02", 1);
+	setenv("SOFTGPU_CUDA", "12.4", 1);
 	check(call(nvmlInit_v2, void)() == 0 &&
 		      call(nvmlSystemGetDriverVersion, char *, unsigned)(version, 32) == 0 &&
 		      strcmp(version, "615.43.02") == 0,
 	      "the driver's version is what SOFTGPU_DRIVER says");
+	check(call(nvmlSystemGetCudaDriverVersion, int *)(&cuda) == 0 && cuda == 12040,
+	      "and that of CUDA what SOFTGPU_CUDA says");
 	check_load(client);
 	call(nvmlShutdown, void)();
 	engine_client_free(client);
@@ -561,6 +643,7 @@ int main(int argc, char **argv)
 	check_unsupported(NVML_ERROR_NOT_SUPPORTED,
 			  "every name that is not there is not supported");
 	test_identity();
+	test_versions();
 	test_idle();
 	test_busy();
 	test_fields();
