@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "softgpu/cuda/code/launch.h"
+#include "softgpu/cuda/code/printed.h"
 #include "softgpu/cuda/stream/stream-queue.h"
 #include "softgpu/cuda/stream/work.h"
 #include "softgpu/engine/engine.h"

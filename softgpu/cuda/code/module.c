@@ -6,6 +6,7 @@
 
 #include "softgpu/cuda/memory/memory.h"
 #include "softgpu/cuda/code/module.h"
+#include "softgpu/cuda/code/printed.h"
 
 /* Variables of an image lie in the memory of its context's device and cost what they cost. */
 static int place_alloc(void *arg, uint64_t size, _unused_ uint64_t align, uint64_t *ret_addr)

@@ -96,12 +96,6 @@ CUresult kernel_function(CUkernel handle, struct context *ctx, struct function *
 unsigned int occupancy_blocks(const struct function *function, unsigned int n_threads,
 			      size_t dynamic_shared);
 
-/* Text of printf() in kernels: kept per context and written when the program waits for work. */
-void printed_add(void *ctx, const char *text, size_t n);
-void printed_flush(struct context *ctx);
-CUresult printed_new(struct printed **ret);
-void printed_free(struct printed *print);
-
 struct module_set {
 	pthread_mutex_t lock; /* guards the list and the heap's making */
 	struct module *first;

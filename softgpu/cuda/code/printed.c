@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "softgpu/cuda/code/module.h"
+#include "softgpu/cuda/code/printed.h"
 
 struct printed {
 	pthread_mutex_t lock;

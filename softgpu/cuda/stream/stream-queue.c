@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/cuda/code/printed.h"
 #include "softgpu/cuda/graph/capture.h"
-#include "softgpu/cuda/code/module.h"
 #include "softgpu/cuda/stream/stream-queue.h"
 #include "softgpu/engine/engine.h"
 #include "softgpu/util/moment.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "softgpu/cuda/code/module.h"
+#include "softgpu/cuda/code/printed.h"
 #include "softgpu/cuda/graph/capture.h"
 #include "softgpu/cuda/memory/pool.h"
 #include "softgpu/cuda/stream/stream-queue.h"
