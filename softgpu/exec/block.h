@@ -184,13 +184,15 @@ static inline bool matrix_writes(const struct insn *in)
 
 /* ---- texture.c, surface.c ------------------------------------------------------------------------- */
 
-exec_fn texture_sample, texture_gather, texture_query, surface_load, surface_store;
+exec_fn texture_sample, texture_gather, texture_query, surface_load, surface_store,
+	surface_store_formatted;
 
 /* Is it one of those? */
 static inline bool is_sampling(const struct insn *in)
 {
 	return in->fn == texture_sample || in->fn == texture_gather || in->fn == texture_query ||
-	       in->fn == surface_load || in->fn == surface_store;
+	       in->fn == surface_load || in->fn == surface_store ||
+	       in->fn == surface_store_formatted;
 }
 
 /* ---- exec-video.c -------------------------------------------------------------------------------- */

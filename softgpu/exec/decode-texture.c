@@ -6,9 +6,9 @@
 
 #include "softgpu/exec/decode.h"
 
-static exec_fn *handler_of(u8 op)
+static exec_fn *handler_of(const struct ptx_insn *in)
 {
-	switch (op) {
+	switch (in->op) {
 	case PTX_OP_TEX:
 		return texture_sample;
 	case PTX_OP_TLD4:
@@ -16,7 +16,7 @@ static exec_fn *handler_of(u8 op)
 	case PTX_OP_SULD:
 		return surface_load;
 	case PTX_OP_SUST:
-		return surface_store;
+		return in->mode == PTX_MODE_FORMATTED ? surface_store_formatted : surface_store;
 	default:
 		return texture_query;
 	}
@@ -92,7 +92,7 @@ void decode_texture(struct decoder *d)
 	take_words(d, s->dy, s->n_derivatives, &at);
 	if (in->op == PTX_OP_SUST)
 		take_values(d, s, &at);
-	decode_emit(d, handler_of(s->op))->sampling = s;
+	decode_emit(d, handler_of(in))->sampling = s;
 	decode_uses(d, 0, 0);
 	decode_widen(d);
 }

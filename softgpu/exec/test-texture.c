@@ -322,6 +322,36 @@ static void test_cube(void)
 	}
 }
 
+/* The middle of each face, of four elements. */
+static void test_cube_gather(void)
+{
+	static const f32 directions[6][4] = { { 1, 0, 0 },  { -1, 0, 0 }, { 0, 1, 0 },
+					      { 0, -1, 0 }, { 0, 0, 1 },  { 0, 0, -1 } };
+	f32 *memory;
+
+	kit_reset();
+	memory = kit_alloc(24 * 4);
+	for (u32 i = 0; i < 24; i++)
+		memory[i] = (f32)i;
+	texture = (struct exec_texture){
+		.n_levels = 1,
+		.format = EXEC_FORMAT_F32,
+		.n_channels = 1,
+		.is_float = true,
+		.normalized = true,
+		.is_layered = true,
+	};
+	texture.levels[0] = (struct exec_texels){ (u64)(uintptr_t)memory, 8, 16, 2, 2, 6 };
+	for (u32 face = 0; face < 6; face++) {
+		f32 first = (f32)(4 * face);
+
+		test_one(
+			"tld4.cube goes around on a face",
+			"tld4.r.cube.v4.f32.f32 {%f8, %f9, %f10, %f11}, [%x2, {%f0, %f1, %f2, %f3}];",
+			directions[face], PLACE(first + 2, first + 3, first + 1, first));
+	}
+}
+
 /* ---- formats ------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -375,6 +405,35 @@ static void test_formats(void)
 	}
 }
 
+/* A fifth is no half: it is rounded. */
+static void test_halves(void)
+{
+	f32 fifth = half_to_float(half_from_double(51.0 / 255, PTX_RN));
+	f32 two = half_to_float(half_from_double(102.0 / 255, PTX_RN));
+	static const u8 bytes[4] = { 0, 255, 51, 102 };
+	u8 *memory;
+
+	kit_reset();
+	memory = kit_alloc(16);
+	memcpy(memory, bytes, sizeof(bytes));
+	texture = (struct exec_texture){
+		.n_levels = 1,
+		.format = EXEC_FORMAT_U8,
+		.n_channels = 4,
+		.is_float = true,
+	};
+	texture.levels[0] = (struct exec_texels){ (u64)(uintptr_t)memory, 16, 16, 1, 1, 1 };
+	test_one("tex gives halves",
+		 "tex.1d.v4.f16.f32 {%h0, %h1, %h2, %h3}, [%x2, {%f0}]; cvt.f32.f16 %f8, %h0;\n"
+		 "cvt.f32.f16 %f9, %h1; cvt.f32.f16 %f10, %h2; cvt.f32.f16 %f11, %h3;",
+		 PLACE(0), PLACE(0, 1, fifth, two));
+	test_one("tex gives pairs of halves",
+		 "tex.1d.v2.f16x2.f32 {%r4, %r5}, [%x2, {%f0}]; mov.b32 {%h0, %h1}, %r4;\n"
+		 "mov.b32 {%h2, %h3}, %r5; cvt.f32.f16 %f8, %h0; cvt.f32.f16 %f9, %h1;\n"
+		 "cvt.f32.f16 %f10, %h2; cvt.f32.f16 %f11, %h3;",
+		 PLACE(0), PLACE(0, 1, fifth, two));
+}
+
 /* ---- surfaces ----------------------------------------------------------------------------------- */
 
 static void test_surfaces(void)
@@ -412,6 +471,66 @@ static void test_surfaces(void)
 		  "what sust has written");
 }
 
+/* What is written at the second of three elements, from these words. */
+static const struct {
+	const char *what;
+	u8 format, n_channels;
+	const char *values, *vec;
+	u8 want[8];
+} stores[] = {
+	{ "sust.p of bytes", EXEC_FORMAT_U8, 4, "{200, 300, 0, -1}", ".v4", { 200, 255, 0, 255 } },
+	{ "sust.p of signed bytes", EXEC_FORMAT_S8, 2, "{-200, 100, 1, 1}", ".v4", { 0x80, 100 } },
+	{ "sust.p of signed 16 bits",
+	  EXEC_FORMAT_S16,
+	  2,
+	  "{-2, 99999}",
+	  ".v2",
+	  { 0xfe, 0xff, 0xff, 0x7f } },
+	{ "sust.p of halves",
+	  EXEC_FORMAT_F16,
+	  2,
+	  "{0x3f800000, 0xc0000000}",
+	  ".v2",
+	  { 0, 0x3c, 0, 0xc0 } },
+	{ "sust.p of words", EXEC_FORMAT_U32, 1, "0x12345678", "", { 0x78, 0x56, 0x34, 0x12 } },
+	{ "sust.p of less than there is",
+	  EXEC_FORMAT_U16,
+	  4,
+	  "{7, 70000}",
+	  ".v2",
+	  { 7, 0, 255, 255 } },
+};
+
+static void test_formatted_stores(void)
+{
+	for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++) {
+		u32 element = stores[i].n_channels * exec_format_bytes(stores[i].format);
+		f32 in[1][4] = { 0 }, out[1][4];
+		struct exec_progress p;
+		u8 *memory, expected[24];
+		char body[256];
+
+		kit_reset();
+		memory = kit_alloc(sizeof(expected));
+		memset(memory, 0xaa, sizeof(expected));
+		memcpy(expected, memory, sizeof(expected));
+		memcpy(expected + element, stores[i].want, element);
+		texture = (struct exec_texture){
+			.n_levels = 1,
+			.format = stores[i].format,
+			.n_channels = stores[i].n_channels,
+		};
+		texture.levels[0] = (struct exec_texels){ (u64)(uintptr_t)memory, 24, 24, 3, 1, 1 };
+		snprintf(body, sizeof(body),
+			 "mov.u32 %%r4, 1; sust.p.1d%s.b32.trap [%%x2, {%%r4}], %s;\n"
+			 "sust.p.1d%s.b32.zero [%%x2, {3}], %s;",
+			 stores[i].vec, stores[i].values, stores[i].vec, stores[i].values);
+		p = run(body, out, in, 1);
+		kit_check(p.done && !p.fault && !memcmp(memory, expected, sizeof(expected)), "%s%s",
+			  stores[i].what, p.message);
+	}
+}
+
 static void check_fault(const char *what, const char *body, int fault)
 {
 	f32 in[N_PLACES][4] = { 0 }, out[N_PLACES][4];
@@ -445,8 +564,11 @@ int main(void)
 	test_kinds();
 	test_levels();
 	test_cube();
+	test_cube_gather();
 	test_formats();
+	test_halves();
 	test_surfaces();
+	test_formatted_stores();
 	test_faults();
 	return kit_result();
 }

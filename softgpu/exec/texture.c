@@ -382,11 +382,36 @@ static f64 level_of(const struct reader *r)
 
 /* ---- instructions ------------------------------------------------------------------------------- */
 
+/* An element's channel as a half; of integers the lower bits. */
+static u16 as_half(const struct reader *r, const struct texel *texel, u32 c)
+{
+	return r->t->is_float ? half_from_float(texel->f[c]) : (u16)texel->i[c];
+}
+
 static void put_value(const struct reader *r, u32 i, f32 f, u32 bits)
 {
 	u32 *d = operand(r->w, r->s->values[i]);
 
 	d[r->lane] = r->t->is_float ? float_bits(f) : bits;
+}
+
+static void put_texel(const struct reader *r, const struct texel *texel)
+{
+	for (u32 i = 0; i < r->s->n_values; i++) {
+		void *d = operand(r->w, r->s->values[i]);
+
+		switch (r->s->type) {
+		case PTX_F16:
+			((u16 *)d)[r->lane] = as_half(r, texel, i);
+			break;
+		case PTX_F16X2:
+			((u32 *)d)[r->lane] =
+				as_half(r, texel, 2 * i) | (u32)as_half(r, texel, 2 * i + 1) << 16;
+			break;
+		default:
+			put_value(r, i, texel->f[i], texel->i[i]);
+		}
+	}
 }
 
 int texture_sample(struct warp *w, const struct insn *in, u32 mask)
@@ -401,8 +426,7 @@ int texture_sample(struct warp *w, const struct insn *in, u32 mask)
 		r.t = find_texture(w, r.s, l);
 		find_place(&r, &place);
 		sample(&r, level_of(&r), &place, &texel);
-		for (u32 c = 0; c < r.s->n_values; c++)
-			put_value(&r, c, texel.f[c], texel.i[c]);
+		put_texel(&r, &texel);
 	}
 	return RUN_ON;
 }

@@ -50,6 +50,7 @@ static const struct {
 	{ "b", WORD_WHAT, 2, GATHER },
 	{ "a", WORD_WHAT, 3, GATHER },
 	{ "b", WORD_BYTES, 1, SURFACES },
+	{ "p", WORD_MODE, PTX_MODE_FORMATTED, SURFACES },
 	{ "trap", WORD_WHAT, PTX_OUTSIDE_TRAP, SURFACES },
 	{ "clamp", WORD_WHAT, PTX_OUTSIDE_CLAMP, SURFACES },
 	{ "zero", WORD_WHAT, PTX_OUTSIDE_ZERO, SURFACES },
@@ -70,10 +71,15 @@ static const struct {
 	{ "normalized_coords", WORD_WHAT, PTX_QUERY_NORMALIZED, QUERIES },
 };
 
-/* Several samples for a place, writing with a format, and samplers by themselves. */
+/* Several samples for a place, and samplers by themselves. */
 static const char *const refused[] = {
-	"2dms",		 "a2dms",	"p",	       "f16",	      "f16x2",
-	"addr_mode_0",	 "addr_mode_1", "addr_mode_2", "filter_mode", "force_unnormalized_coords",
+	"2dms",
+	"a2dms",
+	"addr_mode_0",
+	"addr_mode_1",
+	"addr_mode_2",
+	"filter_mode",
+	"force_unnormalized_coords",
 	"memory_layout",
 };
 
@@ -151,6 +157,8 @@ static void read_words(struct parser *p, struct texture_words *w)
 			parse_fail(p, p->token.line, "%s: there is no such modifier", insn_name(p));
 		next(p);
 	}
+	/* Reading with a format is what tex is for; the word is from before it. */
+	refuse |= p->insn.op == PTX_OP_SULD && w->has[WORD_MODE];
 	if (refuse && !p->error)
 		parse_refuse(p, p->insn.line, "%s: this instruction is not run here", insn_name(p));
 }
@@ -167,16 +175,20 @@ static bool sample_fits(const struct texture_words *w)
 	bool faces = w->values[WORD_GEOMETRY] >= PTX_GEOMETRY_CUBE;
 	bool whole = w->types[1] == PTX_S32;
 
-	return w->has[WORD_GEOMETRY] && w->values[WORD_VEC] == 4 && w->n_types == 2 &&
-	       is_sampled_type(w->types[0]) && (whole || w->types[1] == PTX_F32) &&
+	bool pairs = w->types[0] == PTX_F16X2;
+
+	return w->has[WORD_GEOMETRY] && w->values[WORD_VEC] == (pairs ? 2 : 4) && w->n_types == 2 &&
+	       (pairs || w->types[0] == PTX_F16 || is_sampled_type(w->types[0])) &&
+	       (whole || w->types[1] == PTX_F32) &&
 	       !(whole && (faces || w->values[WORD_MODE] == PTX_MODE_GRAD));
 }
 
 static bool gather_fits(const struct texture_words *w)
 {
 	uint8_t geometry = w->values[WORD_GEOMETRY];
+	bool plane = geometry == PTX_GEOMETRY_2D || geometry == PTX_GEOMETRY_A2D;
 
-	return (geometry == PTX_GEOMETRY_2D || geometry == PTX_GEOMETRY_A2D) && w->has[WORD_WHAT] &&
+	return (plane || geometry >= PTX_GEOMETRY_CUBE) && w->has[WORD_WHAT] &&
 	       w->values[WORD_VEC] == 4 && w->n_types == 2 && is_sampled_type(w->types[0]) &&
 	       w->types[1] == PTX_F32;
 }
@@ -185,10 +197,12 @@ static bool surface_fits(const struct texture_words *w)
 {
 	uint8_t geometry = w->values[WORD_GEOMETRY];
 	enum ptx_type type = (enum ptx_type)w->types[0];
+	bool formatted = w->has[WORD_MODE];
 	bool bits = type == PTX_B8 || type == PTX_B16 || type == PTX_B32 || type == PTX_B64;
 
-	return geometry >= PTX_GEOMETRY_1D && geometry <= PTX_GEOMETRY_A2D && w->has[WORD_BYTES] &&
-	       w->has[WORD_WHAT] && w->n_types == 1 && bits &&
+	return geometry >= PTX_GEOMETRY_1D && geometry <= PTX_GEOMETRY_A2D &&
+	       w->has[WORD_BYTES] != formatted && w->has[WORD_WHAT] && w->n_types == 1 &&
+	       (formatted ? type == PTX_B32 : bits) &&
 	       ptx_type_bytes(type) * (w->has[WORD_VEC] ? w->values[WORD_VEC] : 1u) <= 16;
 }
 
@@ -304,6 +318,11 @@ static void push_level(struct parser *p, const struct raw *raws, unsigned int n)
 			      : p->insn.mode == PTX_MODE_LEVEL ? 1
 							       : 0;
 
+	if (n > wanted && kind_of_op(p->insn.op) != QUERIES) {
+		parse_refuse(p, p->insn.line, "%s: offsets and depths are not run here",
+			     insn_name(p));
+		return;
+	}
 	if (n != wanted) {
 		wrong_operands(p);
 		return;
@@ -319,7 +338,7 @@ static void push_level(struct parser *p, const struct raw *raws, unsigned int n)
 /* All but those of sust: results, the place, what tells the level. */
 static void parse_reading(struct parser *p)
 {
-	struct raw values = { 0 }, object = { 0 }, place = { 0 }, more[2] = { { 0 } };
+	struct raw values = { 0 }, object = { 0 }, place = { 0 }, more[4] = { { 0 } };
 	unsigned int n = 0;
 
 	parse_operand(p, &values);

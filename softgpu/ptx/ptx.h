@@ -191,6 +191,8 @@ enum ptx_mode {
 	PTX_MODE_LOAD, PTX_MODE_STORE,
 	/* tex, txq: where the level comes from; without, it is the first */
 	PTX_MODE_LEVEL, PTX_MODE_GRAD,
+	/* sust: what is written becomes what the surface has; without, it is bytes */
+	PTX_MODE_FORMATTED,
 	/* mbarrier, which has ARRIVE, too; waiting by a parity is no word, but what the parser makes */
 	PTX_MODE_INIT, PTX_MODE_INVAL, PTX_MODE_ARRIVE_DROP, PTX_MODE_TEST_WAIT, PTX_MODE_TRY_WAIT,
 	PTX_MODE_PARITY_WAIT, PTX_MODE_PENDING_COUNT,
