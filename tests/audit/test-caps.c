@@ -158,8 +158,7 @@ static int flood_slots(void *userdata)
 	pthread_t thread;
 	unsigned long address;
 
-	setgid(ALICE);
-	if (setuid(ALICE))
+	if (setgid(ALICE) || setuid(ALICE))
 		return 1;
 	/* What could be answered at once, were it not for those 600 MiB. */
 	if (allocate(&address, 600 * MIB))
@@ -186,8 +185,7 @@ static int flood_slots(void *userdata)
 /* One thread more that is to be held. */
 static int ask_as_alice(_unused_ void *userdata)
 {
-	setgid(ALICE);
-	if (setuid(ALICE))
+	if (setgid(ALICE) || setuid(ALICE))
 		return 1;
 	ask_much(NULL);
 	return 0;
