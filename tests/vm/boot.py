@@ -10,6 +10,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import threading
 import time
@@ -56,29 +57,38 @@ def put(root, path):
         shutil.copy(path, target)
 
 
+def decompressed(data):
+    """By what it begins with; data as it is, where it is none of what kernels and their modules are compressed by."""
+    if data.startswith(b"\xfd7zXZ\x00"):
+        return lzma.LZMADecompressor().decompress(data)
+    if data.startswith(b"\x28\xb5\x2f\xfd"):
+        return subprocess.run(["zstd", "-dcq"], input=data, stdout=subprocess.PIPE, check=True).stdout
+    return data
+
+
 def put_modules(root, modules):
     """Modules as files without compression; returns the lines that load them, in their order. A module may have
     parameters behind its path."""
     (root / "modules").mkdir()
     lines = []
     for module, _, parameters in (str(module).partition(" ") for module in modules):
-        name = pathlib.Path(module).name.removesuffix(".xz")
-        data = pathlib.Path(module).read_bytes()
-        (root / "modules" / name).write_bytes(lzma.decompress(data) if module.endswith(".xz") else data)
+        name = pathlib.Path(module).name.removesuffix(".xz").removesuffix(".zst")
+        (root / "modules" / name).write_bytes(decompressed(pathlib.Path(module).read_bytes()))
         lines.append(f"insmod /modules/{name} {parameters}\n")
     return "".join(lines)
 
 
 def unpacked(kernel, folder):
     """The kernel itself out of its compressed image, which an emulated machine takes 5 s to unpack; the image
-    where it is not compressed by xz."""
+    where it is compressed by something else. Where it lies in there, the image's header says; four bytes of its
+    size follow it."""
     image = pathlib.Path(kernel).read_bytes()
-    at = image.find(b"\xfd7zXZ\x00")
-    if at < 0:
-        return kernel
+    setup_sectors = image[0x1f1]
+    offset, length = struct.unpack_from("<II", image, 0x248)
+    begin = (1 + setup_sectors) * 512 + offset
     path = folder / "vmlinux"
-    path.write_bytes(lzma.LZMADecompressor().decompress(image[at:]))
-    return str(path)
+    path.write_bytes(decompressed(image[begin:begin + length - 4]))
+    return str(path) if path.read_bytes()[:4] == b"\x7fELF" else kernel
 
 
 def make_initramfs(folder, commands, environment, seconds, modules=(), files=()):
