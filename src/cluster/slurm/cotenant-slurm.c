@@ -38,7 +38,8 @@ static int failed(const char *what)
 /* Is one of these nodes among those? */
 static bool is_in(const char *these, const char *those)
 {
-	hostlist_t a = slurm_hostlist_create(these), b = slurm_hostlist_create(those ? those : "");
+	struct hostlist *a = slurm_hostlist_create(these);
+	struct hostlist *b = slurm_hostlist_create(those ? those : "");
 	bool found = false;
 	char *node;
 
@@ -69,7 +70,7 @@ static bool is_here(const char *node_name, const char *hostname)
 /* The nodes of a job that are this machine, and those that were excluded before. */
 static char *nodes_to_avoid(const job_info_t *job)
 {
-	hostlist_t nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
+	struct hostlist *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
 	char hostname[256] = "", *node;
 	struct text t = {};
 

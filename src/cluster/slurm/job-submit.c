@@ -166,7 +166,7 @@ static int book(const job_desc_msg_t *job, struct inventory_request *request, ch
 		char **ret_message)
 {
 	char reason[INVENTORY_REASON];
-	hostlist_t nodes = job->req_nodes ? slurm_hostlist_create(job->req_nodes) : NULL;
+	struct hostlist *nodes = job->req_nodes ? slurm_hostlist_create(job->req_nodes) : NULL;
 	int r;
 
 	if (nodes) {

@@ -53,7 +53,7 @@ static int load_nodes(struct inventory *inventory)
 
 static void use_of_job(struct inventory *inventory, const job_info_t *job)
 {
-	hostlist_t nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
+	struct hostlist *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
 	uint32_t i;
 	char *node;
 
