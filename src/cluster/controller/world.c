@@ -153,7 +153,7 @@ static void book_list(const struct world *world, const char *node, const char *l
  */
 static void count_other(struct world *world, const job_info_t *from)
 {
-	hostlist_t nodes = slurm_hostlist_create(from->nodes ? from->nodes : "");
+	struct hostlist *nodes = slurm_hostlist_create(from->nodes ? from->nodes : "");
 	const char *list;
 	struct gres item;
 	uint32_t i;
