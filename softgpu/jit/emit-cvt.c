@@ -27,14 +27,9 @@ static LLVMValueRef resize(const struct op *o)
 /* Denormals to zeros of the same sign; a NaN becomes the one that there is. */
 static LLVMValueRef flush(const struct op *o)
 {
-	LLVMValueRef v = arg(o, 1), size, zero;
-	LLVMBuilderRef b = o->e->b;
+	LLVMValueRef v = arg(o, 1);
 
-	size = LLVMBuildAnd(b, v, number(o, 4, INT32_MAX), "");
-	zero = LLVMBuildAnd(b, v, number(o, 4, UINT32_C(1) << 31), "");
-	v = choose(o, compare(o, LLVMIntULT, size, number(o, 4, 0x00800000)), zero, v);
-	return choose(o, compare(o, LLVMIntUGT, size, number(o, 4, 0x7f800000)),
-		      number(o, 4, NAN_F32), v);
+	return choose(o, is_nan(o, as_real(o, v, 4)), number(o, 4, NAN_F32), flushed(o, v));
 }
 
 /* Into [0, 1]; NaN is 0. */

@@ -227,6 +227,21 @@ static LLVMValueRef call_real(const struct op *o, const char *name, uint32_t n)
 	return emit_intrinsic(o->e, name, &type, 1, args, n);
 }
 
+/* The result as the interpreter makes it. */
+static LLVMValueRef run_handler(const struct op *o)
+{
+	struct emit *e = o->e;
+	LLVMValueRef v, lane;
+
+	emit_run(e, o->in, emit_guard_bits(e, o->in));
+	v = emit_reload(e, o->in->args[0]);
+	if (o->vector)
+		return v;
+	lane = emit_intrinsic(e, "llvm.cttz", &e->i32, 1,
+			      (LLVMValueRef[]){ e->mask, emit_int(e, e->i1, 0) }, 2);
+	return LLVMBuildExtractElement(e->b, v, lane, "");
+}
+
 static LLVMValueRef reciprocal(const struct op *o)
 {
 	LLVMValueRef one = number(o, o->bytes, o->bytes == 4 ? 0x3f800000 : UINT64_C(1023) << 52);
@@ -258,12 +273,103 @@ static LLVMValueRef copy_sign(const struct op *o)
 			   LLVMBuildAnd(b, arg(o, 2), number(o, o->bytes, sign - 1), ""), "");
 }
 
+/* div.approx is a product with the reciprocal: above 2^126 the reciprocal is 0. */
+static LLVMValueRef divide_roughly(const struct op *o)
+{
+	LLVMValueRef x = arg(o, 1), y = arg(o, 2), infinity = number(o, 4, 0x7f800000), size, zero;
+	LLVMBuilderRef b = o->e->b;
+	LLVMValueRef big, endless, v;
+
+	size = LLVMBuildAnd(b, y, number(o, 4, INT32_MAX), "");
+	big = LLVMBuildAnd(b, compare(o, LLVMIntUGT, size, number(o, 4, 0x7e800000)),
+			   compare(o, LLVMIntULT, size, infinity), "");
+	endless = compare(o, LLVMIntEQ, LLVMBuildAnd(b, x, number(o, 4, INT32_MAX), ""), infinity);
+	zero = LLVMBuildAnd(b, LLVMBuildXor(b, x, y, ""), number(o, 4, UINT32_C(1) << 31), "");
+	v = LLVMBuildFDiv(b, real_arg(o, 1), real_arg(o, 2), "");
+	return as_real(
+		o,
+		choose(o, big, choose(o, endless, number(o, 4, NAN_F32), zero), as_bits(o, v, 4)),
+		4);
+}
+
+/* In double, and rounded once more, as the interpreter has it. */
+static LLVMValueRef reciprocal_root(const struct op *o)
+{
+	LLVMTypeRef wide = real_type(o, 8);
+	LLVMBuilderRef b = o->e->b;
+	LLVMValueRef v = LLVMBuildFPExt(b, real_arg(o, 1), wide, "");
+
+	v = emit_intrinsic(o->e, "llvm.sqrt", &wide, 1, &v, 1);
+	v = LLVMBuildFDiv(b, real_number(o, 8, 1), v, "");
+	return LLVMBuildFPTrunc(b, v, real_type(o, 4), "");
+}
+
+static LLVMValueRef real_value(const struct op *o, uint32_t *ret_n)
+{
+	LLVMBuilderRef b = o->e->b;
+
+	*ret_n = 2;
+	switch (o->in->op) {
+	case PTX_OP_ADD:
+		return LLVMBuildFAdd(b, real_arg(o, 1), real_arg(o, 2), "");
+	case PTX_OP_SUB:
+		return LLVMBuildFSub(b, real_arg(o, 1), real_arg(o, 2), "");
+	case PTX_OP_MUL:
+		return LLVMBuildFMul(b, real_arg(o, 1), real_arg(o, 2), "");
+	case PTX_OP_DIV:
+		return o->in->flags & PTX_F_APPROX
+			       ? divide_roughly(o)
+			       : LLVMBuildFDiv(b, real_arg(o, 1), real_arg(o, 2), "");
+	default:
+		break;
+	}
+	*ret_n = 1;
+	switch (o->in->op) {
+	case PTX_OP_RCP:
+		return reciprocal(o);
+	case PTX_OP_SQRT:
+		return call_real(o, "llvm.sqrt", 1);
+	case PTX_OP_RSQRT:
+		return reciprocal_root(o);
+	default:
+		*ret_n = 3;
+		return call_real(o, "llvm.fma", 3);
+	}
+}
+
+/*
+ * What the host makes of a tiny result under .ftz: it looks before it rounds to a denormal. A denormal
+ * is tiny; so may be what has been rounded up to the least normal number, of which only the handler
+ * can tell.
+ */
+static LLVMValueRef settle_tiny(const struct op *o, LLVMValueRef bits)
+{
+	LLVMBasicBlockRef from[2], slow = emit_new_block(o->e, "tiny"),
+				   on = emit_new_block(o->e, "on");
+	LLVMValueRef size, any, both[2], phi;
+	LLVMBuilderRef b = o->e->b;
+
+	both[0] = flushed(o, bits);
+	size = LLVMBuildAnd(b, bits, number(o, 4, INT32_MAX), "");
+	any = any_lane(o, compare(o, LLVMIntEQ, size, number(o, 4, 0x00800000)));
+	from[0] = LLVMGetInsertBlock(b);
+	LLVMBuildCondBr(b, any, slow, on);
+	LLVMPositionBuilderAtEnd(b, slow);
+	from[1] = slow;
+	both[1] = run_handler(o);
+	LLVMBuildBr(b, on);
+	LLVMPositionBuilderAtEnd(b, on);
+	phi = LLVMBuildPhi(b, int_type(o, 4), "");
+	LLVMAddIncoming(phi, both, from, 2);
+	return phi;
+}
+
 static LLVMValueRef real_op(const struct op *o)
 {
 	uint64_t sign = UINT64_C(1) << (8 * o->bytes - 1);
 	LLVMBuilderRef b = o->e->b;
-	uint32_t n_args = 2;
 	LLVMValueRef v;
+	uint32_t n;
 
 	switch (o->in->op) {
 	case PTX_OP_NEG:
@@ -275,31 +381,14 @@ static LLVMValueRef real_op(const struct op *o)
 	case PTX_OP_MIN:
 	case PTX_OP_MAX:
 		return real_pick(o);
-	case PTX_OP_ADD:
-		v = LLVMBuildFAdd(b, real_arg(o, 1), real_arg(o, 2), "");
-		break;
-	case PTX_OP_SUB:
-		v = LLVMBuildFSub(b, real_arg(o, 1), real_arg(o, 2), "");
-		break;
-	case PTX_OP_MUL:
-		v = LLVMBuildFMul(b, real_arg(o, 1), real_arg(o, 2), "");
-		break;
-	case PTX_OP_DIV:
-		v = LLVMBuildFDiv(b, real_arg(o, 1), real_arg(o, 2), "");
-		break;
-	case PTX_OP_RCP:
-		v = reciprocal(o);
-		n_args = 1;
-		break;
-	case PTX_OP_SQRT:
-		v = call_real(o, "llvm.sqrt", 1);
-		n_args = 1;
-		break;
 	default:
-		v = call_real(o, "llvm.fma", 3);
-		n_args = 3;
+		break;
 	}
-	return o->bytes == 8 ? settle_nans(o, v, n_args) : canonical(o, v, 4);
+	v = real_value(o, &n);
+	if (o->bytes == 8)
+		return settle_nans(o, v, n);
+	v = canonical(o, v, 4);
+	return o->flushes ? settle_tiny(o, v) : v;
 }
 
 /* ---- comparisons -------------------------------------------------------------------------------- */
@@ -449,6 +538,7 @@ void emit_plain(struct emit *e, const struct jit_insn *in)
 		.in = in,
 		.vector = kind.state != KIND_AFFINE,
 		.bytes = in->type == PTX_PRED ? 4 : type_bytes(in->type),
+		.flushes = in->type == PTX_F32 && form_flushes(in),
 	};
 	struct value v;
 

@@ -88,15 +88,27 @@ static bool native_integer(const struct jit_insn *in)
 	}
 }
 
+/* Bits of MXCSR that .ftz asks for. */
+#define MXCSR_FLUSH 0x8040
+
+bool form_flushes(const struct jit_insn *in)
+{
+	return in->control && in->imm == MXCSR_FLUSH;
+}
+
 static bool native_real(const struct jit_insn *in)
 {
-	if (in->control || in->flags & (PTX_F_FTZ | PTX_F_XORSIGN | PTX_F_NAN))
+	bool single = in->type == PTX_F32;
+
+	if (in->flags & (PTX_F_XORSIGN | PTX_F_NAN) ||
+	    (in->control && !(single && form_flushes(in))))
 		return false;
 	switch (in->op) {
 	case PTX_OP_DIV:
-		return !(in->flags & PTX_F_APPROX);
 	case PTX_OP_RCP:
-		return in->type == PTX_F32 || !(in->flags & PTX_F_APPROX);
+		return single || !(in->flags & PTX_F_APPROX);
+	case PTX_OP_RSQRT:
+		return single;
 	case PTX_OP_ADD:
 	case PTX_OP_SUB:
 	case PTX_OP_MUL:
@@ -127,7 +139,10 @@ static bool native_cvt(const struct jit_insn *in)
 	bool to_integer = is_integer(in->type) || in->type == PTX_U8 || in->type == PTX_S8;
 	uint32_t from = ptx_type_bytes((enum ptx_type)in->stype);
 
-	if (in->control || in->flags & (PTX_F_RELU | PTX_F_SATFINITE))
+	if (in->flags & (PTX_F_RELU | PTX_F_SATFINITE))
+		return false;
+	/* Made longer, a float that has been flushed before has nothing left to flush. */
+	if (in->control && !(form_flushes(in) && in->type == PTX_F64 && in->stype == PTX_F32))
 		return false;
 	if (to_real)
 		return from_real || (from >= 4 && is_integer(in->stype));

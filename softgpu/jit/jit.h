@@ -8,11 +8,11 @@
  * code - the start of every piece that lanes can come to or go on from - the running fragment may
  * leave the interpreter: compiled code carries out what follows for all lanes of the fragment at
  * once, whatever its mask, in vectors of 32, through branches and loops, as long as all of them go
- * the same way. Where they do not - a branch that only some take, a barrier, a call, an exchange
- * between lanes, the end of the slice, a place where another fragment waits - it puts the registers
- * back and names the instruction at which the interpreter goes on. So faults, barriers, divergence,
- * turns, preemption, printing and the count of instructions are the interpreter's, and a form that
- * is not compiled is an instruction that compiled code asks the interpreter's handler for.
+ * the same way. Where they do not - a branch that only some take, a barrier, a call, an exchange of
+ * lanes that are not all there, the end of the slice, a place where another fragment waits - it puts
+ * the registers back and names the instruction at which the interpreter goes on. So faults, barriers,
+ * divergence, turns, preemption, printing and the count of instructions are the interpreter's, and a
+ * form that is not compiled is an instruction that compiled code asks the interpreter's handler for.
  *
  *	interpreter	ENTER | insn insn insn insn | BRA (some lanes) -> two fragments ...
  *	compiled	      +-> .................. --+

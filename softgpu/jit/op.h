@@ -17,6 +17,7 @@ struct op {
 	const struct jit_insn *in;
 	bool vector;
 	uint32_t bytes; /* of its type */
+	bool flushes;	/* f32: form_flushes() */
 };
 
 static inline uint8_t class_of_bytes(uint32_t bytes)
@@ -118,9 +119,20 @@ static inline LLVMValueRef canonical(const struct op *o, LLVMValueRef v, uint32_
 	return bytes == 4 ? choose(o, is_nan(o, v), number(o, 4, NAN_F32), bits) : bits;
 }
 
+/* Bits of an f32: zero in place of a denormal, of the same sign. */
+static inline LLVMValueRef flushed(const struct op *o, LLVMValueRef bits)
+{
+	LLVMValueRef exponent = LLVMBuildAnd(o->e->b, bits, number(o, 4, 0x7f800000), "");
+	LLVMValueRef sign = LLVMBuildAnd(o->e->b, bits, number(o, 4, UINT32_C(1) << 31), "");
+
+	return choose(o, compare(o, LLVMIntEQ, exponent, number(o, 4, 0)), sign, bits);
+}
+
 static inline LLVMValueRef real_arg(const struct op *o, uint32_t i)
 {
-	return as_real(o, arg(o, i), o->bytes);
+	LLVMValueRef bits = arg(o, i);
+
+	return as_real(o, o->flushes ? flushed(o, bits) : bits, o->bytes);
 }
 
 static inline struct value made(const struct op *o, LLVMValueRef v)
