@@ -16,7 +16,7 @@ import re
 import sys
 
 CLASSES = {"POST", "LOCAL", "CACHED", "ROUND_TRIP", "GUEST", "REFUSED"}
-HAND = {"HAND", "HAND_GUEST"}
+HAND = {"HAND", "HAND_GUEST", "HAND_HOST"}
 ITEMS = {
     "OUT": 2, "OUT_N": 3, "IN": 2, "IN_N": 3, "INOUT": 2, "STRING": 1, "STRING_OUT": 1, "BUFFER": 2,
     "RANGE": 2, "RANGE_N": 3, "RANGE2D": 2, "PLAIN": 1, "HANDLES": 3, "LIST": 3, "DROPS": 1, "ENDS": 1,
@@ -125,8 +125,8 @@ NUMBERS = {
     "SHARED_SIZE", "OFFSET", "DEVICE",
 }
 HANDLES = {
-    "CONTEXT", "STREAM", "EVENT", "MODULE", "FUNCTION", "LIBRARY", "KERNEL", "LINK", "POOL", "ARRAY", "PHYSICAL",
-    "GRAPH", "GRAPH_NODE", "GRAPH_EXEC",
+    "CONTEXT", "STREAM", "EVENT", "MODULE", "FUNCTION", "LIBRARY", "KERNEL", "LINK", "POOL", "ARRAY", "MIPMAPPED_ARRAY",
+    "PHYSICAL", "GRAPH", "GRAPH_NODE", "GRAPH_EXEC",
 }
 
 
@@ -198,7 +198,7 @@ def print_entries(calls):
     for call in calls:
         if call.wire_class == "REFUSED":
             print(f"ENTRY_REFUSED({call.name})")
-        elif call.wire_class not in {"GUEST", "LOCAL"} and not call.hand:
+        elif call.wire_class not in {"GUEST", "LOCAL"} and call.hand in {None, "HAND_HOST"}:
             n = len(call.arguments)
             names = ", ".join(f"uint64_t a{i}" for i in range(n)) or "void"
             words = ", ".join(f"a{i}" for i in range(n)) or "0"

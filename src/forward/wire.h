@@ -36,6 +36,7 @@ enum wire_hand {
 	WIRE_NO_HAND,
 	WIRE_HAND,
 	WIRE_HAND_GUEST,
+	WIRE_HAND_HOST,
 };
 
 /* Answers that the guest keeps, by what makes them wrong. */
@@ -78,6 +79,9 @@ enum handle_kind {
 	HANDLE_LINK,
 	HANDLE_POOL,
 	HANDLE_ARRAY,
+	HANDLE_MIPMAPPED_ARRAY,
+	HANDLE_TEXTURE,
+	HANDLE_SURFACE,
 	HANDLE_PHYSICAL,
 	HANDLE_GRAPH,
 	HANDLE_GRAPH_NODE,

@@ -23,7 +23,6 @@ NOT_FORWARDED = {
     "libraries": "cuLibraryEnumerateKernels",
     "own-streams": "cuMemcpy3DPeerAsync",
     "symbols": "cuLibraryGetManaged",
-    "textures": "cuTexObjectCreate",
 }
 
 # A list of images that the driver would have to link: of such a one only the first is forwarded.

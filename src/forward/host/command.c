@@ -350,7 +350,8 @@ static CUresult execute_generic(struct decoder *d)
 		r = decode(d);
 	}
 	if (r == CUDA_SUCCESS)
-		r = driver_call(d->command->call, d->words);
+		r = d->wire->hand == WIRE_HAND_HOST ? hand_call(d->command->call, d->words)
+						    : driver_call(d->command->call, d->words);
 	if (r != CUDA_SUCCESS) {
 		d->command->reply_size = 0;
 		return r;

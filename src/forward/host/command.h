@@ -58,4 +58,7 @@ void *reply_bytes(struct command *command, size_t n);
 /* Commands with code of their own. */
 CUresult hand_execute(struct command *command);
 
+/* Calls that the table decodes, and whose words somebody looks at. */
+CUresult hand_call(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]);
+
 #endif

@@ -11,6 +11,7 @@
 #include "forward/host/ipc.h"
 #include "forward/host/launch.h"
 #include "forward/host/memory.h"
+#include "forward/host/texture.h"
 
 /* WIRE_CLASSIFY: is it an address that the driver knows? Then it is not the guest's own memory. */
 static CUresult classify(struct command *command)
@@ -80,6 +81,24 @@ static const execute_fn by_call[CALL_N] = {
 	[CALL_ID_cuGraphAddHostNode] = graph_add_host,
 	[CALL_ID_cuGraphExecUpdate_v2] = graph_update,
 };
+
+typedef CUresult (*call_fn)(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]);
+
+static const call_fn looked_at[CALL_N] = {
+	[CALL_ID_cuTexObjectCreate] = texture_create,
+	[CALL_ID_cuTexObjectDestroy] = texture_destroy,
+	[CALL_ID_cuTexObjectGetResourceDesc] = texture_describe,
+	[CALL_ID_cuTexObjectGetResourceViewDesc] = texture_describe,
+	[CALL_ID_cuTexObjectGetTextureDesc] = texture_describe,
+	[CALL_ID_cuSurfObjectCreate] = texture_create,
+	[CALL_ID_cuSurfObjectDestroy] = texture_destroy,
+	[CALL_ID_cuSurfObjectGetResourceDesc] = texture_describe,
+};
+
+CUresult hand_call(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX])
+{
+	return looked_at[id] ? looked_at[id](id, words) : CUDA_ERROR_NOT_SUPPORTED;
+}
 
 CUresult hand_execute(struct command *command)
 {

@@ -105,13 +105,22 @@ static uint32_t entry_take(void)
 	return n_made < N_ENTRIES ? n_made++ : 0;
 }
 
+/* The caller has the lock. 0 where the object has no entry. */
+static uint32_t entry_find(enum handle_kind kind, uint64_t object)
+{
+	uint32_t index = *bucket_of(kind, object);
+
+	while (index && (made[index].object != object || made[index].state >> 24 != kind))
+		index = made[index].next;
+	return index;
+}
+
 static uint64_t handle_put_locked(enum handle_kind kind, uint64_t object)
 {
-	uint32_t *bucket = bucket_of(kind, object), index, generation;
+	uint32_t *bucket = bucket_of(kind, object), index = entry_find(kind, object), generation;
 
-	for (index = *bucket; index; index = made[index].next)
-		if (made[index].object == object && made[index].state >> 24 == kind)
-			return handle_of(index);
+	if (index)
+		return handle_of(index);
 	index = entry_take();
 	if (!index)
 		return 0;
@@ -129,6 +138,18 @@ uint64_t handle_put(enum handle_kind kind, uint64_t object)
 		return object;
 	pthread_mutex_lock(&lock);
 	handle = handle_put_locked(kind, object);
+	pthread_mutex_unlock(&lock);
+	return handle;
+}
+
+uint64_t handle_find(enum handle_kind kind, uint64_t object)
+{
+	uint32_t index;
+	uint64_t handle;
+
+	pthread_mutex_lock(&lock);
+	index = entry_find(kind, object);
+	handle = index ? handle_of(index) : 0;
 	pthread_mutex_unlock(&lock);
 	return handle;
 }

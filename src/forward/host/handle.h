@@ -38,6 +38,9 @@ uint64_t handle_put(enum handle_kind kind, uint64_t object);
 /** handle_put_local() - give an object the name that the guest chose. Return: 0, -EINVAL. */
 int handle_put_local(enum handle_kind kind, uint64_t handle, uint64_t object);
 
+/** handle_find() - the name that an object has, 0 if it has none */
+uint64_t handle_find(enum handle_kind kind, uint64_t object);
+
 /** handle_drop() - the object is gone */
 void handle_drop(uint64_t handle);
 

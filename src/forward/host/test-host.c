@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the host's side believes of a guest: names of objects, tokens, memory in grants. */
+/* What the host's side believes of a guest: names of objects, tokens, memory in grants, textures. */
 #include "forward/host/handle.h"
 #include "forward/host/memory.h"
+#include "forward/host/texture.h"
 #include "forward/host/token.h"
 
 #include "base/base.h"
@@ -14,13 +15,34 @@
 
 #define PAGE 4096
 
-/* A driver that knows one allocation. */
+#define TEXTURE 0x77
+
+/* The texture's, as it came to the driver. */
+static CUDA_RESOURCE_DESC resource_seen;
+static unsigned n_destroyed;
+
+/* A driver that knows one allocation, and makes one texture. */
 CUresult driver_call(enum call_id id, const uint64_t w[CALL_N_ARGUMENTS_MAX])
 {
-	if (id != CALL_ID_cuPointerGetAttribute || w[2] < 0x100000 || w[2] >= 0x200000)
+	switch (id) {
+	case CALL_ID_cuPointerGetAttribute:
+		if (w[2] < 0x100000 || w[2] >= 0x200000)
+			return CUDA_ERROR_INVALID_VALUE;
+		*(uint64_t *)w[0] = 0x100000;
+		return CUDA_SUCCESS;
+	case CALL_ID_cuTexObjectCreate:
+		*(uint64_t *)w[0] = TEXTURE;
+		resource_seen = *(const CUDA_RESOURCE_DESC *)w[1];
+		return CUDA_SUCCESS;
+	case CALL_ID_cuTexObjectGetResourceDesc:
+		*(CUDA_RESOURCE_DESC *)w[0] = resource_seen;
+		return CUDA_SUCCESS;
+	case CALL_ID_cuTexObjectDestroy:
+		n_destroyed++;
+		return CUDA_SUCCESS;
+	default:
 		return CUDA_ERROR_INVALID_VALUE;
-	*(uint64_t *)w[0] = 0x100000;
-	return CUDA_SUCCESS;
+	}
 }
 
 static void test_handles(void)
@@ -123,6 +145,79 @@ static void test_ranges(void)
 	check(!range_ok(0x200000, 1), "range: not after its end");
 }
 
+#define TEXTURE_CALL(function, name, ...)                                                          \
+	function(CALL_ID_##name, (const uint64_t[CALL_N_ARGUMENTS_MAX]){ __VA_ARGS__ })
+
+/* The driver's answer to a texture of it. */
+static CUresult create(CUDA_RESOURCE_DESC resource, uint64_t *ret)
+{
+	return TEXTURE_CALL(texture_create, cuTexObjectCreate, POINTER(ret), POINTER(&resource));
+}
+
+static void test_texture_memory(void)
+{
+	CUDA_RESOURCE_DESC linear = { .resType = CU_RESOURCE_TYPE_LINEAR }, pitched;
+	uint64_t texture;
+
+	linear.res.linear.devPtr = 0x180000;
+	linear.res.linear.sizeInBytes = 0x80000;
+	check(create(linear, &texture) == CUDA_SUCCESS, "texture: of an allocation");
+	linear.res.linear.sizeInBytes++;
+	check(create(linear, &texture) == CUDA_ERROR_INVALID_VALUE, "texture: not beyond it");
+
+	/* 0x80000 bytes are 511 rows of 0x400 and one of 256 elements of 4 bytes. */
+	pitched = (CUDA_RESOURCE_DESC){ .resType = CU_RESOURCE_TYPE_PITCH2D };
+	pitched.res.pitch2D.devPtr = 0x180000;
+	pitched.res.pitch2D.format = CU_AD_FORMAT_FLOAT;
+	pitched.res.pitch2D.numChannels = 1;
+	pitched.res.pitch2D.width = 256;
+	pitched.res.pitch2D.height = 512;
+	pitched.res.pitch2D.pitchInBytes = 0x400;
+	check(create(pitched, &texture) == CUDA_SUCCESS, "texture: of rows");
+	pitched.res.pitch2D.devPtr += 0x200;
+	check(create(pitched, &texture) == CUDA_ERROR_INVALID_VALUE, "texture: no row beyond");
+	pitched.res.pitch2D.width = 128;
+	check(create(pitched, &texture) == CUDA_SUCCESS, "texture: whose last row is short");
+	pitched.res.pitch2D.height = SIZE_MAX;
+	pitched.res.pitch2D.pitchInBytes = SIZE_MAX;
+	check(create(pitched, &texture) == CUDA_ERROR_INVALID_VALUE, "texture: no rows that wrap");
+	pitched.res.pitch2D.height = 0;
+	check(create(pitched, &texture) == CUDA_ERROR_INVALID_VALUE, "texture: not of no rows");
+}
+
+static void test_texture_objects(void)
+{
+	CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY }, back;
+	uint64_t array = handle_put(HANDLE_ARRAY, 0x4321), texture = 0;
+
+	resource.res.array.hArray = (CUarray)array;
+	check(create(resource, &texture) == CUDA_SUCCESS && texture == TEXTURE,
+	      "texture: has the driver's own number");
+	check(POINTER(resource_seen.res.array.hArray) == 0x4321, "texture: of the array of a name");
+	check(TEXTURE_CALL(texture_describe, cuTexObjectGetResourceDesc, POINTER(&back), TEXTURE) ==
+			      CUDA_SUCCESS &&
+		      POINTER(back.res.array.hArray) == array,
+	      "texture: tells the array by its name");
+	check(TEXTURE_CALL(texture_describe, cuTexObjectGetResourceDesc, POINTER(&back),
+			   TEXTURE + 1) == CUDA_ERROR_INVALID_VALUE,
+	      "texture: no number that is made up");
+	check(TEXTURE_CALL(texture_destroy, cuSurfObjectDestroy, TEXTURE) ==
+		      CUDA_ERROR_INVALID_VALUE,
+	      "texture: is no surface");
+	n_destroyed = 0;
+	check(TEXTURE_CALL(texture_destroy, cuTexObjectDestroy, TEXTURE) == CUDA_SUCCESS &&
+		      TEXTURE_CALL(texture_destroy, cuTexObjectDestroy, TEXTURE) ==
+			      CUDA_ERROR_INVALID_VALUE &&
+		      n_destroyed == 1,
+	      "texture: ends once");
+	resource.res.array.hArray = (CUarray)(array + 1);
+	check(create(resource, &texture) == CUDA_ERROR_INVALID_VALUE,
+	      "texture: not of an array that is made up");
+	resource.resType = (CUresourcetype)17;
+	check(create(resource, &texture) == CUDA_ERROR_INVALID_VALUE,
+	      "texture: not of what nobody knows");
+}
+
 static void test_tokens(void)
 {
 	struct wire_message put = { .type = WIRE_IPC_PUT, .id = 1, .data = "handle" }, get;
@@ -155,6 +250,8 @@ int main(void)
 	test_local_handles();
 	test_grants();
 	test_ranges();
+	test_texture_memory();
+	test_texture_objects();
 	test_tokens();
 	return check_result();
 }
