@@ -153,6 +153,7 @@ struct context {
 	pthread_mutex_t lock;
 	struct stream_set *streams;
 	struct event_set *events;
+	struct printed *printed;
 	struct module_set *modules;
 	struct graph_set *graphs;
 	struct memory_set *memory;
@@ -178,8 +179,9 @@ struct context {
  * @drain:	the same in a context that shall end, unless a piece of work takes longer than so much
  * @end:	frees what it keeps in the context, which no thread can reach any more
  *
- * Orders in use: 5 view, 10 memory, 15 textures, 20 modules, 30 graphs, 40 events, 50 streams. A context that
- * ends has first been drained, unless it has failed; what runs still then has to be given up.
+ * Orders in use: 5 view, 10 memory, 15 textures, 18 printed text, 20 modules, 30 graphs, 40 events,
+ * 50 streams. A context that ends has first been drained, unless it has failed; what runs still
+ * then has to be given up.
  */
 struct context_part {
 	int order;

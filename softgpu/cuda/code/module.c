@@ -196,15 +196,9 @@ struct function *module_function(struct module *module, const char *name)
 static CUresult modules_begin(struct context *ctx)
 {
 	struct module_set *set = calloc(1, sizeof(*set));
-	CUresult r;
 
 	if (!set)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = printed_new(&set->print);
-	if (r != CUDA_SUCCESS) {
-		free(set);
-		return r;
-	}
 	pthread_mutex_init(&set->lock, NULL);
 	ctx->modules = set;
 	atomic_store(&ctx->heap_stands, false);
@@ -215,11 +209,9 @@ static void modules_end(struct context *ctx)
 {
 	struct module_set *set = ctx->modules;
 
-	printed_flush(ctx);
 	while (set->first)
 		module_unload(set->first->handle);
 	heap_end(set);
-	printed_free(set->print);
 	pthread_mutex_destroy(&set->lock);
 	free(set);
 	ctx->modules = NULL;

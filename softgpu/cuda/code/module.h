@@ -8,7 +8,6 @@
 #include "softgpu/cuda/code/jit.h"
 
 struct library;
-struct printed;
 
 /* What a program can set of a function. */
 struct function_settings {
@@ -99,7 +98,6 @@ unsigned int occupancy_blocks(const struct function *function, unsigned int n_th
 struct module_set {
 	pthread_mutex_t lock; /* guards the list and the heap's making */
 	struct module *first;
-	struct printed *print;
 	struct exec_heap *heap; /* of malloc() in kernels: once a module has come that calls it */
 	CUdeviceptr heap_addr;
 };

@@ -4,11 +4,11 @@
  * with its buffer, and then goes to the program's standard output. Where the buffer would
  * overflow, it is written early rather than lost.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "softgpu/cuda/code/module.h"
 #include "softgpu/cuda/code/printed.h"
 
 struct printed {
@@ -17,24 +17,6 @@ struct printed {
 	size_t n, cap;
 	_Atomic bool pending; /* spares synchronisations the lock */
 };
-
-CUresult printed_new(struct printed **ret)
-{
-	struct printed *print = calloc(1, sizeof(*print));
-
-	if (!print)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_init(&print->lock, NULL);
-	*ret = print;
-	return CUDA_SUCCESS;
-}
-
-void printed_free(struct printed *print)
-{
-	pthread_mutex_destroy(&print->lock);
-	free(print->text);
-	free(print);
-}
 
 static void printed_write(struct printed *print)
 {
@@ -65,7 +47,7 @@ static bool printed_has_room(struct printed *print, size_t n, size_t limit)
 void printed_add(void *arg, const char *text, size_t n)
 {
 	struct context *ctx = arg;
-	struct printed *print = ctx->modules->print;
+	struct printed *print = ctx->printed;
 
 	pthread_mutex_lock(&print->lock);
 	if (!printed_has_room(print, n, ctx->limits[CU_LIMIT_PRINTF_FIFO_SIZE]))
@@ -80,7 +62,7 @@ void printed_add(void *arg, const char *text, size_t n)
 
 void printed_flush(struct context *ctx)
 {
-	struct printed *print = ctx->modules->print;
+	struct printed *print = ctx->printed;
 
 	if (!print->pending)
 		return;
@@ -88,3 +70,27 @@ void printed_flush(struct context *ctx)
 	printed_write(print);
 	pthread_mutex_unlock(&print->lock);
 }
+
+static CUresult printed_begin(struct context *ctx)
+{
+	struct printed *print = calloc(1, sizeof(*print));
+
+	if (!print)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_init(&print->lock, NULL);
+	ctx->printed = print;
+	return CUDA_SUCCESS;
+}
+
+static void printed_end(struct context *ctx)
+{
+	struct printed *print = ctx->printed;
+
+	printed_flush(ctx);
+	pthread_mutex_destroy(&print->lock);
+	free(print->text);
+	free(print);
+	ctx->printed = NULL;
+}
+
+CONTEXT_PART(printed, .order = 18, .begin = printed_begin, .end = printed_end);

@@ -4,11 +4,6 @@
 
 #include "softgpu/cuda/core.h"
 
-struct printed;
-
-CUresult printed_new(struct printed **ret);
-void printed_free(struct printed *print);
-
 /** printed_add() - a kernel prints; @ctx is a struct context */
 void printed_add(void *ctx, const char *text, size_t n);
 

@@ -2,7 +2,10 @@
 /* Memory that graphs allocate: what graph-node.c and graph-exec.c need of it. */
 #pragma once
 
-#include "softgpu/cuda/graph/graph.h"
+#include "softgpu/cuda/core.h"
+
+struct stream;
+struct work_class;
 
 /* Parameters of work_graph_alloc and work_graph_free. */
 struct graph_memory_work {

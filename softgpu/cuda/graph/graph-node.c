@@ -10,6 +10,7 @@
 #include "softgpu/cuda/memory/copy.h"
 #include "softgpu/cuda/stream/event.h"
 #include "softgpu/cuda/graph/graph-mem.h"
+#include "softgpu/cuda/graph/graph.h"
 #include "softgpu/cuda/code/launch.h"
 #include "softgpu/cuda/stream/work.h"
 

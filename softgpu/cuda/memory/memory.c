@@ -9,6 +9,7 @@
 
 #include "softgpu/cuda/graph/graph-mem.h"
 #include "softgpu/cuda/rm.h"
+#include "softgpu/cuda/stream/stream.h"
 #include "softgpu/state/config.h"
 #include "softgpu/state/state.h"
 
