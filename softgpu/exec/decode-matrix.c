@@ -24,6 +24,7 @@ static struct fragment_shape shape_of(const struct ptx_fragment *f)
 {
 	struct fragment_shape s = {
 		.type = f->type,
+		.layout = f->layout,
 		.run = f->run,
 		.rows = f->rows,
 		.cols = f->cols,

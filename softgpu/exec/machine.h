@@ -107,7 +107,8 @@ struct insn {
 
 /* A matrix that lies in registers of all lanes. Where its elements are, matrix.c says. */
 struct fragment_shape {
-	u8 type; /* enum ptx_type */
+	u8 type;   /* enum ptx_type */
+	u8 layout; /* enum ptx_layout */
 	u8 rows;
 	u8 run;	 /* elements side by side in a lane */
 	u8 bits; /* of an element */

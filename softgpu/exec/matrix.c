@@ -14,6 +14,9 @@
  * b is kept by its columns, so that it looks like a. Where the layout is not told, as for wmma, it is
  * the same. Elements that wmma has more than once follow each other, and only the first are read.
  *
+ * The four matrices of m8n8k4 lie below each other, each with lanes 4 * i to 4 * i + 3 and those 16 further
+ * on, which have the lower half of its rows, or of what are its rows in b.
+ *
  * Products of 16-bit floats and tf32 are exact in a double, and so is nearly every sum of them: a result
  * is rounded once. The manual asks for the precision of float only. Doubles are fused one by one.
  */
@@ -63,6 +66,21 @@ static u32 n_elements(const struct fragment_shape *s)
 	return (u32)s->rows * s->cols / LANES;
 }
 
+/* The same of one of four matrices of eight rows. */
+static u32 quad_place(const struct fragment_shape *s, u32 lane, u32 e)
+{
+	u32 first = lane % 16 / 4 * 8 + lane / 16 * 4;
+
+	switch (s->layout) {
+	case PTX_LAYOUT_ROWS:
+		return (first + lane % 4) * s->cols + e;
+	case PTX_LAYOUT_COLS:
+		return (first + e) * s->cols + lane % 4;
+	default:
+		return (first + (lane & 1) + (e & 2)) * s->cols + (e & 4) + (lane & 2) + (e & 1);
+	}
+}
+
 /* Which element of the matrix, row by row, is a lane's number @e? */
 static u32 element_place(const struct fragment_shape *s, u32 lane, u32 e)
 {
@@ -70,7 +88,7 @@ static u32 element_place(const struct fragment_shape *s, u32 lane, u32 e)
 	u32 row = lane / 4 + 8 * (tile % down);
 	u32 col = lane % 4 * s->run + e % s->run + 4 * s->run * (tile / down);
 
-	return row * s->cols + col;
+	return s->layout == PTX_LAYOUT_TILES ? row * s->cols + col : quad_place(s, lane, e);
 }
 
 static u64 element_mask(const struct fragment_shape *s)
@@ -165,7 +183,9 @@ multiply_floats(const struct matrix *m, const u64 *a, const u64 *b, const u64 *c
 		y[i] = as_double(m->b.type, b[i]);
 	for (u32 row = 0; row < m->d.rows; row++) {
 		for (u32 col = 0; col < m->d.cols; col++) {
-			const f64 *p = &x[row * k], *q = &y[col * k];
+			/* Of four matrices, that one's columns. */
+			u32 first = m->b.rows > m->d.cols ? row / 8 * 8 : 0;
+			const f64 *p = &x[row * k], *q = &y[(first + col) * k];
 			f64 sum = as_double(m->c.type, c[row * m->d.cols + col]);
 
 			for (u32 i = 0; i < k; i++)

@@ -279,6 +279,106 @@ static void test_multiplication(const struct shape *s)
 		  s->d, s->a, s->b, n_wrong, p.message);
 }
 
+/* ---- four matrices at once ---------------------------------------------------------------------- */
+
+/* Of each: a by rows, b by rows, c and what d has to be. */
+static int quad_a[4][8][4], quad_b[4][4][8], quad_c[4][8][8];
+
+static int quad_expected(u32 i, u32 row, u32 col)
+{
+	int sum = quad_c[i][row][col];
+
+	for (u32 k = 0; k < 4; k++)
+		sum += quad_a[i][row][k] * quad_b[i][k][col];
+	return sum;
+}
+
+static void fill_quads(void)
+{
+	for (u32 i = 0; i < 4; i++) {
+		for (u32 row = 0; row < 8; row++) {
+			for (u32 col = 0; col < 8; col++)
+				quad_c[i][row][col] = random_int(-99, 99);
+			for (u32 k = 0; k < 4; k++) {
+				quad_a[i][row][k] = random_element("f16");
+				quad_b[i][k][row] = random_element("f16");
+			}
+		}
+	}
+}
+
+/* Row and column of an element of c and d in a lane, as the manual has them. */
+static void quad_sum_place(const char *type, u32 lane, u32 i, u32 *row, u32 *col)
+{
+	bool halves = !strcmp(type, "f16");
+
+	*row = (halves ? lane % 4 : (lane & 1) + (i & 2)) + (lane < 16 ? 0 : 4);
+	*col = halves ? i : (i & 4) + (lane & 2) + (i & 1);
+}
+
+/* An element of a or b: @i of a lane that has a row of it, or a column. */
+static int quad_source(char part, bool row_major, u32 lane, u32 i)
+{
+	u32 m = lane % 16 / 4, high = lane < 16 ? 0 : 4;
+
+	if (part == 'a')
+		return row_major ? quad_a[m][lane % 4 + high][i] : quad_a[m][i + high][lane % 4];
+	return row_major ? quad_b[m][lane % 4][i + high] : quad_b[m][i][lane % 4 + high];
+}
+
+static void add_element(u64 *regs, const char *type, u32 i, int v)
+{
+	regs[i / per_register(type)] |= encode(type, v)
+					<< (i % per_register(type) * bits_of_type(type));
+}
+
+static void test_quads(const char *d, const char *c, bool a_rows, bool b_rows)
+{
+	/* The instruction's registers are those of such a shape with eight elements a lane. */
+	struct shape s = { "m8n8k4", 32, 8, 4, d, "f16", "f16", c, "", 2, 2, { { 0 } }, { 0 } };
+	u32 per = per_register(d), n_wrong = 0, row, col;
+	u64(*regs)[3][SLOTS];
+	struct exec_progress p;
+	char text[8192], layout[16], *at;
+
+	kit_reset();
+	regs = kit_alloc(LANES * sizeof(*regs));
+	fill_quads();
+	for (u32 l = 0; l < LANES; l++) {
+		for (u32 i = 0; i < 4; i++) {
+			add_element(regs[l][0], "f16", i, quad_source('a', a_rows, l, i));
+			add_element(regs[l][1], "f16", i, quad_source('b', b_rows, l, i));
+		}
+		for (u32 i = 0; i < 8; i++) {
+			quad_sum_place(c, l, i, &row, &col);
+			add_element(regs[l][2], c, i, quad_c[l % 16 / 4][row][col]);
+		}
+	}
+	write_multiplication(&s, text);
+	snprintf(layout, sizeof(layout), ".%s.%s.", a_rows ? "row" : "col", b_rows ? "row" : "col");
+	at = strstr(text, ".row.col.");
+	memcpy(at, layout, strlen(layout));
+	p = run(text, regs, LANES);
+	for (u32 l = 0; l < LANES; l++) {
+		for (u32 i = 0; i < 8; i++) {
+			quad_sum_place(d, l, i, &row, &col);
+			n_wrong += !equals(d, regs[l][0][i / per] >> (i % per * bits_of_type(d)),
+					   quad_expected(l % 16 / 4, row, col));
+		}
+	}
+	kit_check(p.done && !p.fault && !n_wrong, "mma of four matrices%s%s from %s: %u wrong %s",
+		  layout, d, c, n_wrong, p.message);
+}
+
+static void test_all_quads(void)
+{
+	for (u32 layouts = 0; layouts < 4; layouts++) {
+		test_quads("f32", "f32", layouts & 1, layouts & 2);
+		test_quads("f16", "f16", layouts & 1, layouts & 2);
+		test_quads("f32", "f16", layouts & 1, layouts & 2);
+	}
+}
+
 /* A sum beyond 32 bits: it wraps, or stays at the end. */
 static void test_saturation(void)
 {
@@ -635,6 +735,7 @@ int main(void)
 	kit_init();
 	for (size_t i = 0; i < sizeof(multiplications) / sizeof(multiplications[0]); i++)
 		test_multiplication(&multiplications[i]);
+	test_all_quads();
 	test_saturation();
 	test_rounding();
 	test_directions();

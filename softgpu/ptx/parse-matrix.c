@@ -62,6 +62,7 @@ static const struct form_of_matrix {
 	{ PTX_OP_WMMA, T(S32), T(S4) | T(U4), S(M8N8K32) },
 	{ PTX_OP_WMMA, T(S32), T(B1), S(M8N8K128) },
 	{ PTX_OP_MMA, T(F16) | T(F32), T(F16), S(M16N8K8) | S(M16N8K16) },
+	{ PTX_OP_MMA, T(F16) | T(F32), T(F16), S(M8N8K4) },
 	{ PTX_OP_MMA, T(F32), T(BF16), S(M16N8K8) | S(M16N8K16) },
 	{ PTX_OP_MMA, T(F32), T(TF32), S(M16N8K4) | S(M16N8K8) },
 	{ PTX_OP_MMA, T(F64), T(F64), S(M8N8K4) | S(M16N8K4) | S(M16N8K8) | S(M16N8K16) },
@@ -227,9 +228,6 @@ static void read_words(struct parser *p, struct matrix_words *w)
 			parse_fail(p, p->token.line, "%s: there is no such modifier", insn_name(p));
 		next(p);
 	}
-	/* Four matrices of Volta's own layout, which compilers for later hardware do not write. */
-	refuse |= p->insn.op == PTX_OP_MMA && w->shape == M8N8K4 && w->n_types &&
-		  w->types[0] != PTX_F64;
 	if (refuse && !p->error)
 		parse_refuse(p, p->insn.line, "%s: this instruction is not run here", insn_name(p));
 }
@@ -289,6 +287,16 @@ static struct ptx_fragment sum_fragment(enum ptx_type type, unsigned int rows, u
 	return fragment(type, rows, cols, 2);
 }
 
+/* Of four matrices, eight rows each. */
+static struct ptx_fragment quad_fragment(enum ptx_type type, unsigned int cols,
+					 enum ptx_layout layout)
+{
+	struct ptx_fragment f = fragment(type, 4 * 8, cols, 2);
+
+	f.layout = (uint8_t)layout;
+	return f;
+}
+
 /*
  * of a and b as many as a register of 32 bits holds.
  *
@@ -329,6 +337,21 @@ static bool spread_types(const struct parser *p, struct matrix_words *w)
 	return w->n_types == 4;
 }
 
+/* Is it the multiplication of four matrices? */
+static bool is_quads(const struct parser *p, const struct matrix_words *w)
+{
+	return p->insn.op == PTX_OP_MMA && w->shape == M8N8K4 && w->types[1] == PTX_F16;
+}
+
+static bool layouts_fit(const struct parser *p, const struct matrix_words *w)
+{
+	if (w->n_layouts != 2)
+		return false;
+	/* Other than for these four, mma knows one layout. */
+	return p->insn.op != PTX_OP_MMA || is_quads(p, w) ||
+	       (w->layouts[0] == 'r' && w->layouts[1] == 'c');
+}
+
 static bool multiply_fits(const struct parser *p, const struct matrix_words *w)
 {
 	const struct form_of_matrix *f = find_form(p, w, w->types[0], w->types[1]);
@@ -345,9 +368,25 @@ static bool multiply_fits(const struct parser *p, const struct matrix_words *w)
 		return false;
 	if (bits != w->has[WORD_BOP] || bits != w->has[WORD_POPC])
 		return false;
-	/* mma knows this one layout. */
-	return w->n_layouts == 2 &&
-	       (p->insn.op != PTX_OP_MMA || (w->layouts[0] == 'r' && w->layouts[1] == 'c'));
+	if (is_quads(p, w) && w->types[0] == PTX_F16 && w->types[3] != PTX_F16)
+		return false;
+	return layouts_fit(p, w);
+}
+
+static enum ptx_layout sum_layout(enum ptx_type type)
+{
+	return type == PTX_F32 ? PTX_LAYOUT_SUMS : PTX_LAYOUT_ROWS;
+}
+
+/* b is kept by its columns. */
+static void describe_quads(const struct matrix_words *w, struct ptx_matrix *m)
+{
+	bool a_rows = w->layouts[0] == 'r', b_cols = w->layouts[1] == 'c';
+
+	m->d = quad_fragment(w->types[0], 8, sum_layout(w->types[0]));
+	m->a = quad_fragment(PTX_F16, 4, a_rows ? PTX_LAYOUT_ROWS : PTX_LAYOUT_COLS);
+	m->b = quad_fragment(PTX_F16, 4, b_cols ? PTX_LAYOUT_ROWS : PTX_LAYOUT_COLS);
+	m->c = quad_fragment(w->types[3], 8, sum_layout(w->types[3]));
 }
 
 static bool describe_multiply(const struct parser *p, struct matrix_words *w, struct ptx_matrix *m)
@@ -356,6 +395,10 @@ static bool describe_multiply(const struct parser *p, struct matrix_words *w, st
 
 	if (!spread_types(p, w) || !multiply_fits(p, w))
 		return false;
+	if (is_quads(p, w)) {
+		describe_quads(w, m);
+		return true;
+	}
 	m->d = sum_fragment(w->types[0], rows, cols);
 	m->a = source_fragment(p, w->types[1], rows, k);
 	m->b = source_fragment(p, w->types[2], cols, k);

@@ -359,10 +359,22 @@ enum ptx_query {
 #define PTX_TEXTURE_GEOMETRY(aux)   ((aux)&0xff)
 #define PTX_TEXTURE_WHAT(aux)	    ((aux) >> 8)
 
+/*
+ * Where the elements of a matrix are. Tiles are for all lanes of a warp. mma of halves in m8n8k4 is four
+ * multiplications, each by eight lanes; their matrices lie below each other in one of four times the rows.
+ */
+enum ptx_layout {
+	PTX_LAYOUT_TILES,
+	PTX_LAYOUT_ROWS, /* of four: a lane has a row, */
+	PTX_LAYOUT_COLS, /* four elements of a column, */
+	PTX_LAYOUT_SUMS, /* or pairs of two rows: sums that are floats */
+};
+
 /* A matrix as the lanes of a warp hold it: [n_regs] registers of [reg_type] in each. */
 struct ptx_fragment {
-	uint8_t type; /* of the elements */
-	uint8_t run;  /* so many elements of a row are side by side in a lane */
+	uint8_t layout; /* enum ptx_layout */
+	uint8_t type;	/* of the elements */
+	uint8_t run;	/* so many elements of a row are side by side in a lane */
 	uint8_t rows;
 	uint16_t cols;
 	uint8_t n_regs;
