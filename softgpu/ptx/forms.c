@@ -55,9 +55,10 @@ static struct word words_table[] = {
 #define HINT(group, text) { text, GROUP_##group, 0, 0, 0 },
 #define MODE(op, text, m)                                                                          \
 	{ text, GROUP_MODE, PTX_OP_##op, offsetof(struct ptx_insn, mode), PTX_MODE_##m },
-#define OPTIONAL(op, text) { text, GROUP_IGNORED, PTX_OP_##op, 0, 0 },
-#define OTHER(op, text)	   { text, GROUP_OTHER, PTX_OP_##op, 0, 0 },
-#define REFUSED_WORD(text) { text, GROUP_REFUSED, 0, 0, 0 },
+#define OPTIONAL(op, text)   { text, GROUP_IGNORED, PTX_OP_##op, 0, 0 },
+#define OTHER(op, text)	     { text, GROUP_OTHER, PTX_OP_##op, 0, 0 },
+#define REFUSED_WORD(text)   { text, GROUP_REFUSED, 0, 0, 0 },
+#define REFUSED_OF(op, text) { text, GROUP_REFUSED, PTX_OP_##op, 0, 0 },
 #include "softgpu/ptx/ptx-words.def"
 #define X(e, name, bytes, kind) { name, GROUP_TYPE, 0, 0, PTX_##e },
 	PTX_TYPES(X)
