@@ -220,6 +220,15 @@ static const char dynamic_text[] =
 		"cvt.u64.u32 %x3, %r4; cvta.shared.u64 %x4, %x3; add.u64 %x4, %x4, %x2;\n"
 		"ld.u32 %r9, [%x4]; " STORE_R9);
 
+static const char element_text[] = ".shared .b32 own[3];\n" KERNEL(
+	"mov.u32 %r4, own; mov.u32 %r5, own[2]; st.shared.u32 own[1], 7; bar.sync 0;\n"
+	"ld.shared.u32 %r9, [%r4+4]; sub.u32 %r5, %r5, %r4; add.u32 %r9, %r9, %r5; " STORE_R9);
+
+static u32 seven_and_two_words(_unused_ u32 thread, _unused_ u32 n_block)
+{
+	return 7 + 8;
+}
+
 /* Producers (the first two warps) arrive, consumers wait for 128 threads. */
 static const char named_text[] = ".shared .b32 box[64];\n" KERNEL(
 	"mov.u32 %r4, box; setp.ge.u32 %p, %r0, 64; @%p bra CONSUME;\n"
@@ -253,6 +262,7 @@ static void test_barriers(void)
 	struct outcome o;
 
 	check_words("shared memory turned around, blocks of 96", reverse_text, 4, 96, reversed);
+	check_words("an array's element by its number", element_text, 1, 32, seven_and_two_words);
 	check_words("named barriers: producers arrive, consumers wait", named_text, 1, 128,
 		    consumed);
 	check_words("bar.red: popc, or, and", reduce_text, 1, 96, reduced);

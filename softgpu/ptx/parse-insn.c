@@ -148,7 +148,9 @@ void push_mem(struct parser *p, struct raw *raw)
 {
 	uint64_t bytes = (uint64_t)ptx_type_bytes(p->insn.type) * p->insn.vec;
 
-	if (raw->kind != RAW_MEM) {
+	if (raw->kind == RAW_ADDRESS && raw->indexed)
+		raw->op.mem = true;
+	else if (raw->kind != RAW_MEM) {
 		bad_operand(p, "must be an address in brackets");
 		return;
 	}

@@ -199,6 +199,7 @@ static void raw_from_symbol(struct parser *p, struct raw *raw, const struct bind
 
 	raw->kind = RAW_ADDRESS;
 	raw->space = s->var ? s->var->space : PTX_SPACE_NONE;
+	raw->unit = s->var ? (uint8_t)ptx_type_bytes(s->var->type) : 0;
 	raw->op = (struct ptx_operand){ .kind = PTX_SYM, .index = b->index };
 	raw->room = UINT64_MAX;
 }
@@ -234,20 +235,16 @@ static void raw_from_name(struct parser *p, struct raw *raw)
 		raw->kind = RAW_ADDRESS;
 		raw->space = b->space;
 		raw->room = b->size;
+		raw->unit = (uint8_t)ptx_type_bytes(b->type);
 		raw->op.kind = b->kind == BIND_FRAME ? PTX_FRAME : PTX_PARAM;
 		raw->op.imm = b->offset;
 		break;
 	}
 }
 
-/* "+ 4" and its like after an address. What is left of the variable is told in [room]. */
-static void parse_offset(struct parser *p, struct raw *raw)
+/* What is left of the variable is told in [room]. */
+static void address_move(struct parser *p, struct raw *raw, uint64_t offset)
 {
-	uint64_t offset;
-
-	if (!at(p, '+') && !at(p, '-'))
-		return;
-	offset = parse_value(p).v;
 	raw->op.imm += offset;
 	if (raw->kind == RAW_ADDRESS && raw->op.kind != PTX_SYM) {
 		if (offset > raw->room)
@@ -255,6 +252,23 @@ static void parse_offset(struct parser *p, struct raw *raw)
 				   raw->name->text);
 		raw->room -= offset;
 	}
+}
+
+/* "+ 4" and its like after an address */
+static void parse_offset(struct parser *p, struct raw *raw)
+{
+	if (at(p, '+') || at(p, '-'))
+		address_move(p, raw, parse_value(p).v);
+}
+
+/* "[3]" after an array, which is counted in elements where "+ 12" is in bytes */
+static void parse_index(struct parser *p, struct raw *raw)
+{
+	if (!raw->unit || !take(p, '['))
+		return;
+	raw->indexed = true;
+	address_move(p, raw, parse_value(p).v * raw->unit);
+	expect(p, ']');
 }
 
 /* Up to the "]". */
@@ -358,8 +372,10 @@ void parse_operand(struct parser *p, struct raw *raw)
 	}
 	if (at_name(p)) {
 		raw_from_name(p, raw);
-		if (raw->kind == RAW_ADDRESS)
+		if (raw->kind == RAW_ADDRESS) {
+			parse_index(p, raw);
 			parse_offset(p, raw);
+		}
 	} else if (take(p, '{')) {
 		parse_vector(p, raw);
 	} else if (take(p, '[')) {

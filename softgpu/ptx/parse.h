@@ -65,6 +65,8 @@ struct raw {
 	bool neg;	      /* after a "!" */
 	bool minus;	      /* after a "-", which only vmad has */
 	bool pair;	      /* after a "|" */
+	bool indexed;	      /* RAW_ADDRESS: of an element, as in "a[3]" */
+	uint8_t unit;	      /* RAW_ADDRESS of a variable: bytes of one element */
 	uint8_t space;	      /* RAW_ADDRESS, and RAW_MEM on one: where that is */
 	uint8_t first, count; /* RAW_VECTOR: in parser.elements */
 	uint8_t part_size; /* of a video instruction: 'b' or 'h', the first of n_parts the lowest */
