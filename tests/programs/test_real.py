@@ -28,7 +28,7 @@ def test_cuda_core(gpu_nvrtc, venv):
 
 
 def training(venv, env, device):
-    """The command and environment of a training on a device of tinygrad's: CUDA or CPU."""
+    """The command and environment of a training on a device of tinygrad's: CUDA, CUDA:PTX or CPU."""
     python = venv("tinygrad", "requirements-tinygrad.txt") / "python"
     return [python, REAL / "tinygrad-train.py"], env | {"DEV": device, "CACHELEVEL": "0"}
 
@@ -54,6 +54,12 @@ def test_programs_at_once_are_each_right(gpu_nvrtc, venv):
     for of_one in on_gpu:
         assert len(of_one) == 6 and of_one[-1] < of_one[0]
         assert of_one == pytest.approx(on_cpu, rel=1e-5)
+
+
+def test_tinygrad_writes_its_own_ptx(gpu, venv):
+    """And so needs no toolkit."""
+    on_gpu, on_cpu = (losses(run(*training(venv, gpu, device))) for device in ("CUDA:PTX", "CPU"))
+    assert len(on_gpu) == 6 and on_gpu == pytest.approx(on_cpu, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["taichi", "quadrants"])
