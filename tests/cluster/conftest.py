@@ -2,6 +2,7 @@
 """One cluster for all tests of a run; each test begins with an empty queue and idle nodes."""
 import importlib.util
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -20,6 +21,7 @@ def load_system_conftest():
 
 system = load_system_conftest()
 
+from controller import CONTROLLER, Controller  # noqa: E402
 from slurm import Cluster, missing  # noqa: E402
 
 
@@ -39,3 +41,14 @@ def cluster(running_cluster):
     running_cluster.come_to_rest()
     yield running_cluster
     running_cluster.end_jobs()
+
+
+@pytest.fixture
+def controller(cluster, tmp_path):
+    if not CONTROLLER.exists():
+        pytest.skip("built without MUNGE's headers")
+    controller = Controller(cluster, tmp_path)
+    controller.start()
+    yield controller
+    controller.kill(signal.SIGTERM)
+    assert controller.process.returncode == 0, controller.log.read_text()

@@ -291,10 +291,11 @@ class Cluster:
 
     # --- asking Slurm ---
 
-    def run(self, *words, user=None, env=None, timeout=60):
+    def run(self, *words, user=None, env=None, text=None, timeout=60):
         become = ["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"] if user else []
         return subprocess.run([str(word) for word in [*become, *words]], env=self.env | (env or {}), text=True,
-                              capture_output=True, stdin=subprocess.DEVNULL, cwd="/", timeout=timeout)
+                              capture_output=True, cwd="/", timeout=timeout,
+                              **({"input": text} if text is not None else {"stdin": subprocess.DEVNULL}))
 
     def do(self, *words, **options):
         done = self.run(*words, **options)

@@ -5,7 +5,9 @@
  */
 #include "cluster/controller/keep.h"
 
+#include "cluster/channel.h"
 #include "cluster/controller/orders.h"
+#include "cluster/controller/telling.h"
 
 #include "base/log.h"
 #include "base/str.h"
@@ -16,6 +18,20 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <time.h>
+
+/**
+ * struct keep - the controller while it runs
+ * @listener:	NULL where no node reports
+ * @quiet_until_ms:	nothing is ordered before
+ * @told:	what was written of the nodes
+ */
+struct keep {
+	const struct keep_options *options;
+	struct store *store;
+	struct listener *listener;
+	uint64_t quiet_until_ms;
+	struct telling told;
+};
 
 static volatile sig_atomic_t is_over;
 
@@ -117,44 +133,75 @@ static int order_all(struct store *store, const struct services *services,
 	return r;
 }
 
+/* --- again and again --- */
+
 /* Return: 0, or a fault, after which orders may still be on their way. */
-static int look_once(struct store *store)
+static int look_once(struct keep *k)
 {
 	_cleanup_(services_done) struct services services = {};
 	const char *reason = NULL;
 	struct world world;
 	int r;
 
-	r = store_services(store, &services);
+	r = store_services(k->store, &services);
 	if (r < 0)
-		return log_err(r, "cannot read the services: %s", store_reason(store));
+		return log_err(r, "cannot read the services: %s", store_reason(k->store));
 	r = world_load(&services, &world, &reason);
 	if (r < 0)
 		return log_err(r, "Slurm does not answer%s%s", reason ? ": " : "",
 			       reason ? reason : "");
-	r = order_all(store, &services, &world);
+	if (k->listener)
+		r = listener_learn(k->listener, &world);
+	if (r == 0 && channel_now_ms() >= k->quiet_until_ms)
+		r = order_all(k->store, &services, &world);
 	world_done(&world);
 	return r;
 }
 
+static void be_quiet(struct keep *k)
+{
+	k->quiet_until_ms = channel_now_ms() + k->options->settle_ms;
+}
+
+static int keep_going(struct keep *k)
+{
+	int r;
+
+	r = store_set_nodes(k->store, NULL, 0);
+	if (r < 0)
+		return log_err(r, "cannot write to %s: %s", k->options->path,
+			       store_reason(k->store));
+	if (k->options->listen.address)
+		r = listener_start(&k->options->listen, &k->listener);
+	if (r < 0)
+		return log_err(r, "cannot listen on %s", k->options->listen.address);
+	for (be_quiet(k); !is_over; pause_ms(k->options->interval_ms)) {
+		if (look_once(k) < 0)
+			be_quiet(k);
+		if (k->listener)
+			telling_write(&k->told, k->listener, k->store);
+	}
+	listener_stop(k->listener);
+	telling_done(&k->told);
+	return 0;
+}
+
 int keep_services(const struct keep_options *options)
 {
+	struct keep keep = { .options = options };
 	_cleanup_free_ char *reason = NULL;
 	_cleanup_close_ int lock = -1;
-	struct store *store;
 	int r;
 
 	catch_signals();
 	r = take_lock(options->path, &lock);
-	if (r < 0)
+	if (r < 0 || is_over)
 		return r;
-	r = store_open(options->path, &store, &reason);
+	r = store_open(options->path, &keep.store, &reason);
 	if (r < 0)
 		return log_err(r, "cannot open %s%s%s", options->path, reason ? ": " : "",
 			       reason ? reason : "");
-	pause_ms(options->settle_ms);
-	while (!is_over)
-		pause_ms(look_once(store) < 0 ? options->settle_ms : options->interval_ms);
-	store_close(store);
-	return 0;
+	r = keep_going(&keep);
+	store_close(keep.store);
+	return r;
 }

@@ -5,17 +5,20 @@
 #ifndef CLUSTER_KEEP_H
 #define CLUSTER_KEEP_H
 
+#include "cluster/controller/listen.h"
 #include "cluster/controller/store.h"
 
 /**
  * struct keep_options - how
  * @interval_ms:	from one look to the next
  * @settle_ms:		how long an order without an answer may still arrive: Slurm's MessageTimeout
+ * @listen:		where nodes report to; without an address, what Slurm says of them is enough
  */
 struct keep_options {
 	const char *path;
 	uint64_t interval_ms;
 	uint64_t settle_ms;
+	struct listen_options listen;
 };
 
 /**

@@ -17,18 +17,24 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <slurm/slurm.h>
+#include <time.h>
 
-#define DEFAULT_STATE	 "/var/lib/cotenant/cluster.db"
-#define DEFAULT_INTERVAL "1s"
-#define DEFAULT_SETTLE	 "10s"
-#define DEFAULT_PRIORITY "100"
-#define MAX_REPLICAS	 10000
-#define N_SHOWN_ORDERS	 100
+#define DEFAULT_STATE	  "/var/lib/cotenant/cluster.db"
+#define DEFAULT_INTERVAL  "1s"
+#define DEFAULT_SETTLE	  "10s"
+#define DEFAULT_SILENT	  "15s" /* three reports of one every five seconds */
+#define DEFAULT_PRIORITY  "100"
+#define MAX_REPLICAS	  10000
+#define N_SHOWN_ORDERS	  100
+#define N_SHOWN_INCIDENTS 100
 
 enum option_id {
 	OPTION_STATE,
 	OPTION_INTERVAL,
 	OPTION_SETTLE,
+	OPTION_LISTEN,
+	OPTION_SILENT,
+	OPTION_MUNGE,
 	OPTION_REPLICAS,
 	OPTION_MEMORY,
 	OPTION_COMPUTE,
@@ -42,6 +48,9 @@ static const struct option table[] = {
 	[OPTION_STATE] = { "state", required_argument, NULL, OPTION_STATE },
 	[OPTION_INTERVAL] = { "interval", required_argument, NULL, OPTION_INTERVAL },
 	[OPTION_SETTLE] = { "settle", required_argument, NULL, OPTION_SETTLE },
+	[OPTION_LISTEN] = { "listen", required_argument, NULL, OPTION_LISTEN },
+	[OPTION_SILENT] = { "silent", required_argument, NULL, OPTION_SILENT },
+	[OPTION_MUNGE] = { "munge-socket", required_argument, NULL, OPTION_MUNGE },
 	[OPTION_REPLICAS] = { "replicas", required_argument, NULL, OPTION_REPLICAS },
 	[OPTION_MEMORY] = { "gpu-mem", required_argument, NULL, OPTION_MEMORY },
 	[OPTION_COMPUTE] = { "gpu-compute", required_argument, NULL, OPTION_COMPUTE },
@@ -150,6 +159,23 @@ static void picture_done(struct picture *picture)
 	world_done(&picture->world);
 }
 
+/* As the controller has seen it: what nodes report, they report to it. */
+static int put_silent_out_of_use(struct store *store, struct world *world)
+{
+	_cleanup_free_ struct store_node *nodes = NULL;
+	size_t n = 0, i, j;
+	int r;
+
+	r = store_nodes(store, &nodes, &n);
+	for (i = 0; r == 0 && i < world->n_devices; i++) {
+		for (j = 0; j < n; j++)
+			if (nodes[j].is_silent &&
+			    str_eq(nodes[j].name, world->device_names[i].node))
+				world->devices[i].usable = false;
+	}
+	return r;
+}
+
 static int picture_load(struct store *store, struct picture *ret)
 {
 	const char *reason = NULL;
@@ -159,7 +185,10 @@ static int picture_load(struct store *store, struct picture *ret)
 	if (r < 0)
 		return log_err(r, "cannot read the services: %s", store_reason(store));
 	r = world_load(&ret->services, &ret->world, &reason);
-	return r < 0 ? log_err(r, "Slurm does not answer: %s", reason ? reason : "no memory") : 0;
+	if (r < 0)
+		return log_err(r, "Slurm does not answer: %s", reason ? reason : "no memory");
+	r = put_silent_out_of_use(store, &ret->world);
+	return r < 0 ? log_err(r, "cannot read the nodes: %s", store_reason(store)) : 0;
 }
 
 static const char *const state_names[] = {
@@ -280,6 +309,58 @@ static int verb_explain(struct store *store, _unused_ const char *const values[N
 	return explain(&picture, service, instance);
 }
 
+/* --- nodes --- */
+
+static void show_node(const struct store_node *node)
+{
+	printf("%s\t%s\t", node->name, node->is_silent ? "silent" : "reports");
+	if (node->heard_s)
+		printf("%" PRIu64 " s ago", (uint64_t)time(NULL) - node->heard_s);
+	else
+		printf("never");
+	printf("%s%s\n", *node->refused ? "\trefused: " : "", node->refused);
+}
+
+static int verb_nodes(struct store *store, _unused_ const char *const values[N_OPTIONS],
+		      _unused_ int n, _unused_ char **words)
+{
+	_cleanup_free_ struct store_node *nodes = NULL;
+	size_t n_nodes = 0, i;
+	int r;
+
+	r = store_nodes(store, &nodes, &n_nodes);
+	if (r < 0)
+		return log_err(r, "cannot read the nodes: %s", store_reason(store));
+	for (i = 0; i < n_nodes; i++)
+		show_node(&nodes[i]);
+	return 0;
+}
+
+/* --- incidents --- */
+
+static void show_incident(const struct store_incident *from)
+{
+	const struct report_incident *i = &from->incident;
+	char request[QUANTITY_TEXT], peak[QUANTITY_TEXT], when[32];
+	time_t begun = i->begun_s;
+	struct tm tm;
+
+	strftime(when, sizeof(when), "%F %T", localtime_r(&begun, &tm));
+	printf("%s\t%s\t%s\tasked for %s, held %s\t%s%s\n", when, from->node, i->tenant,
+	       size_print_short(i->request_bytes, request), size_print_short(i->peak_bytes, peak),
+	       i->state, i->ended_s ? "" : ", goes on");
+}
+
+static int verb_incidents(struct store *store, _unused_ const char *const values[N_OPTIONS],
+			  _unused_ int n, _unused_ char **words)
+{
+	if (store_each_incident(store, N_SHOWN_INCIDENTS, show_incident) < 0)
+		return log_err(-EIO, "cannot read the incidents: %s", store_reason(store));
+	return 0;
+}
+
+/* --- log --- */
+
 static void show_order(const char *when, const char *order, const char *instance, const char *job,
 		       const char *words)
 {
@@ -296,16 +377,25 @@ static int verb_log(struct store *store, _unused_ const char *const values[N_OPT
 
 /* --- run --- */
 
+/* A time that is neither nothing nor for ever. */
+static int read_time(const char *name, const char *text, uint64_t *ret)
+{
+	if (duration_parse(text, ret) < 0 || *ret == 0 || *ret == QUANTITY_MAX)
+		return log_err(-EINVAL, "--%s: '%s' is not a time such as " DEFAULT_INTERVAL, name,
+			       text);
+	return 0;
+}
+
 static int verb_run(const char *const values[N_OPTIONS])
 {
-	struct keep_options options = { .path = values[OPTION_STATE] };
+	struct keep_options options = { .path = values[OPTION_STATE],
+					.listen = { .address = values[OPTION_LISTEN],
+						    .munge_socket = values[OPTION_MUNGE] } };
 
-	if (duration_parse(values[OPTION_INTERVAL], &options.interval_ms) < 0 ||
-	    duration_parse(values[OPTION_SETTLE], &options.settle_ms) < 0 ||
-	    options.interval_ms == 0 || options.interval_ms == QUANTITY_MAX ||
-	    options.settle_ms == QUANTITY_MAX)
-		return log_err(-EINVAL,
-			       "--interval and --settle are times such as " DEFAULT_INTERVAL);
+	if (read_time("interval", values[OPTION_INTERVAL], &options.interval_ms) < 0 ||
+	    read_time("settle", values[OPTION_SETTLE], &options.settle_ms) < 0 ||
+	    read_time("silent", values[OPTION_SILENT], &options.listen.silent_ms) < 0)
+		return -EINVAL;
 	return keep_services(&options);
 }
 
@@ -320,6 +410,8 @@ static const struct {
 	{ "remove", verb_remove, "NAME: what is no longer to run" },
 	{ "list", verb_list, "the instances, their jobs and devices" },
 	{ "explain", verb_explain, "NAME.NUMBER: why an instance has no device, for each of them" },
+	{ "incidents", verb_incidents, "who held more than it asked for, on which node" },
+	{ "nodes", verb_nodes, "which nodes report, and why one is refused" },
 	{ "log", verb_log, "the latest orders" },
 };
 
@@ -327,7 +419,8 @@ static int usage(void)
 {
 	size_t i;
 
-	printf("cotenant-cluster run [--interval=TIME] [--settle=TIME]: keep the services running\n");
+	printf("cotenant-cluster run [--interval=TIME] [--settle=TIME] [--listen=HOST:PORT [--silent=TIME]\n"
+	       "        [--munge-socket=PATH]]: keep the services running; nodes report to HOST:PORT\n");
 	for (i = 0; i < ARRAY_SIZE(verbs); i++)
 		printf("cotenant-cluster %s %s\n", verbs[i].name, verbs[i].help);
 	printf("--state=FILE, with each: where the services are (" DEFAULT_STATE ")\n");
@@ -353,7 +446,8 @@ int main(int argc, char **argv)
 {
 	const char *values[N_OPTIONS] = { [OPTION_STATE] = DEFAULT_STATE,
 					  [OPTION_INTERVAL] = DEFAULT_INTERVAL,
-					  [OPTION_SETTLE] = DEFAULT_SETTLE };
+					  [OPTION_SETTLE] = DEFAULT_SETTLE,
+					  [OPTION_SILENT] = DEFAULT_SILENT };
 	size_t i;
 	int c;
 

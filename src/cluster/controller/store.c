@@ -20,8 +20,15 @@ static const char schema[] =
 	" memory_mib INTEGER NOT NULL, compute_permille INTEGER NOT NULL, placement INTEGER NOT NULL);"
 	"CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL,"
 	" instance TEXT NOT NULL, job INTEGER NOT NULL, words TEXT NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS nodes (name TEXT PRIMARY KEY, heard INTEGER NOT NULL,"
+	" silent INTEGER NOT NULL, refused TEXT NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS incidents (number INTEGER PRIMARY KEY, node TEXT NOT NULL, id INTEGER NOT NULL,"
+	" tenant TEXT NOT NULL, begun INTEGER NOT NULL, ended INTEGER NOT NULL, request INTEGER NOT NULL,"
+	" peak INTEGER NOT NULL, policy TEXT NOT NULL, state TEXT NOT NULL, UNIQUE (node, id, begun));"
 	"CREATE TRIGGER IF NOT EXISTS bound AFTER INSERT ON orders"
-	" BEGIN DELETE FROM orders WHERE id <= NEW.id - 10000; END;";
+	" BEGIN DELETE FROM orders WHERE id <= NEW.id - 10000; END;"
+	"CREATE TRIGGER IF NOT EXISTS bound_incidents AFTER INSERT ON incidents"
+	" BEGIN DELETE FROM incidents WHERE number <= NEW.number - 10000; END;";
 
 const char *store_reason(const struct store *store)
 {
@@ -208,5 +215,157 @@ int store_each_note(struct store *store, unsigned n, store_note_fn fn)
 		fn((const char *)sqlite3_column_text(s, 0), (const char *)sqlite3_column_text(s, 1),
 		   (const char *)sqlite3_column_text(s, 2), (const char *)sqlite3_column_text(s, 3),
 		   (const char *)sqlite3_column_text(s, 4));
+	return sqlite3_finalize(s) == SQLITE_OK ? 0 : -EIO;
+}
+
+/* --- nodes --- */
+
+static int insert_node(struct store *store, const struct store_node *node)
+{
+	sqlite3_stmt *s;
+	int r;
+
+	r = prepare(store, "INSERT INTO nodes VALUES (?, ?, ?, ?)", &s);
+	if (r < 0)
+		return r;
+	bind_text(s, 1, node->name);
+	sqlite3_bind_int64(s, 2, node->heard_s);
+	sqlite3_bind_int(s, 3, node->is_silent);
+	bind_text(s, 4, node->refused);
+	return finish(s);
+}
+
+static int execute(struct store *store, const char *sql)
+{
+	return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : -EIO;
+}
+
+/* Whatever has been written in between is there whole, or not at all. */
+static int end_transaction(struct store *store, int r)
+{
+	if (r == 0)
+		r = execute(store, "COMMIT");
+	if (r < 0)
+		execute(store, "ROLLBACK");
+	return r;
+}
+
+int store_set_nodes(struct store *store, const struct store_node *nodes, size_t n)
+{
+	size_t i;
+	int r;
+
+	r = execute(store, "BEGIN IMMEDIATE; DELETE FROM nodes");
+	for (i = 0; r == 0 && i < n; i++)
+		r = insert_node(store, &nodes[i]);
+	return end_transaction(store, r);
+}
+
+int store_nodes(struct store *store, struct store_node **ret, size_t *ret_n)
+{
+	_cleanup_free_ struct store_node *nodes = NULL;
+	struct store_node *more;
+	sqlite3_stmt *s;
+	size_t n = 0;
+	int r;
+
+	r = prepare(store, "SELECT name, heard, silent, refused FROM nodes ORDER BY name", &s);
+	while (r == 0 && sqlite3_step(s) == SQLITE_ROW) {
+		more = reallocarray(nodes, n + 1, sizeof(*nodes));
+		if (!more) {
+			r = -ENOMEM;
+			break;
+		}
+		nodes = more;
+		nodes[n] = (struct store_node){ .heard_s = sqlite3_column_int64(s, 1),
+						.is_silent = sqlite3_column_int(s, 2) };
+		str_copy(nodes[n].name, sizeof(nodes->name),
+			 (const char *)sqlite3_column_text(s, 0));
+		str_copy(nodes[n++].refused, sizeof(nodes->refused),
+			 (const char *)sqlite3_column_text(s, 3));
+	}
+	if (sqlite3_finalize(s) != SQLITE_OK && r == 0)
+		r = -EIO;
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(nodes);
+	*ret_n = n;
+	return 0;
+}
+
+/* --- incidents --- */
+
+/* A node's numbers begin anew where its files were lost; when it began tells the two apart. */
+static int put_incident(struct store *store, const struct store_incident *incident)
+{
+	const struct report_incident *i = &incident->incident;
+	sqlite3_stmt *s;
+	int r;
+
+	r = prepare(
+		store,
+		"INSERT INTO incidents (node, id, tenant, begun, ended, request, peak, policy, state)"
+		" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (node, id, begun) DO UPDATE SET"
+		" ended = excluded.ended, peak = excluded.peak, state = excluded.state",
+		&s);
+	if (r < 0)
+		return r;
+	bind_text(s, 1, incident->node);
+	sqlite3_bind_int64(s, 2, i->id);
+	bind_text(s, 3, i->tenant);
+	sqlite3_bind_int64(s, 4, i->begun_s);
+	sqlite3_bind_int64(s, 5, i->ended_s);
+	sqlite3_bind_int64(s, 6, i->request_bytes);
+	sqlite3_bind_int64(s, 7, i->peak_bytes);
+	bind_text(s, 8, i->policy);
+	bind_text(s, 9, i->state);
+	return finish(s);
+}
+
+int store_put_incidents(struct store *store, const struct store_incident *incidents, size_t n)
+{
+	size_t i;
+	int r;
+
+	r = execute(store, "BEGIN IMMEDIATE");
+	for (i = 0; r == 0 && i < n; i++)
+		r = put_incident(store, &incidents[i]);
+	return end_transaction(store, r);
+}
+
+static void read_incident(sqlite3_stmt *s, struct store_incident *ret)
+{
+	struct report_incident *i = &ret->incident;
+
+	*ret = (struct store_incident){};
+	str_copy(ret->node, sizeof(ret->node), (const char *)sqlite3_column_text(s, 0));
+	i->id = sqlite3_column_int64(s, 1);
+	str_copy(i->tenant, sizeof(i->tenant), (const char *)sqlite3_column_text(s, 2));
+	i->begun_s = sqlite3_column_int64(s, 3);
+	i->ended_s = sqlite3_column_int64(s, 4);
+	i->request_bytes = sqlite3_column_int64(s, 5);
+	i->peak_bytes = sqlite3_column_int64(s, 6);
+	str_copy(i->policy, sizeof(i->policy), (const char *)sqlite3_column_text(s, 7));
+	str_copy(i->state, sizeof(i->state), (const char *)sqlite3_column_text(s, 8));
+}
+
+int store_each_incident(struct store *store, unsigned n, store_incident_fn fn)
+{
+	struct store_incident incident;
+	sqlite3_stmt *s;
+	int r;
+
+	r = prepare(
+		store,
+		"SELECT node, id, tenant, begun, ended, request, peak, policy, state FROM"
+		" (SELECT * FROM incidents ORDER BY begun DESC, number DESC LIMIT ?) ORDER BY begun, number",
+		&s);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(s, 1, n);
+	while (sqlite3_step(s) == SQLITE_ROW) {
+		read_incident(s, &incident);
+		fn(&incident);
+	}
 	return sqlite3_finalize(s) == SQLITE_OK ? 0 : -EIO;
 }

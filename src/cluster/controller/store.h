@@ -7,6 +7,7 @@
 #define CLUSTER_STORE_H
 
 #include "cluster/controller/service.h"
+#include "cluster/report.h"
 
 struct store;
 
@@ -47,6 +48,48 @@ int store_note(struct store *store, const char *order, const char *instance, uin
 typedef void (*store_note_fn)(const char *when, const char *order, const char *instance,
 			      const char *job, const char *words);
 int store_each_note(struct store *store, unsigned n, store_note_fn fn);
+
+/**
+ * struct store_node - what a controller last knew of a node, for the command
+ * @heard_s:	when it last said something that was taken; 0 for never
+ * @refused:	why its latest report was not taken, or ""
+ */
+struct store_node {
+	char name[REPORT_NAME];
+	uint64_t heard_s;
+	bool is_silent;
+	char refused[REPORT_REASON];
+};
+
+/**
+ * store_set_nodes() - these, and no others; none where no node reports to the controller
+ */
+int store_set_nodes(struct store *store, const struct store_node *nodes, size_t n);
+
+/**
+ * store_nodes() - as they were set last
+ * @ret:	the caller frees it
+ */
+int store_nodes(struct store *store, struct store_node **ret, size_t *ret_n);
+
+/**
+ * struct store_incident - an over-use, and where
+ */
+struct store_incident {
+	char node[REPORT_NAME];
+	struct report_incident incident;
+};
+
+/**
+ * store_put_incidents() - write them down, or what has changed of them; the oldest go when there are many
+ */
+int store_put_incidents(struct store *store, const struct store_incident *incidents, size_t n);
+
+/**
+ * store_each_incident() - visit the latest, oldest first
+ */
+typedef void (*store_incident_fn)(const struct store_incident *incident);
+int store_each_incident(struct store *store, unsigned n, store_incident_fn fn);
 
 /**
  * store_reason() - what SQLite said last

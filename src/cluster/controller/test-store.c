@@ -27,6 +27,53 @@ static bool put(struct store *store, const char *name, uint32_t n_replicas)
 	return store_put(store, &service) == 0;
 }
 
+static void test_nodes(struct store *store)
+{
+	const struct store_node both[] = { { "n1", 7, false, "" }, { "n2", 0, true, "lies" } };
+	_cleanup_free_ struct store_node *one = NULL;
+	struct store_node *read = NULL;
+	size_t n = 0;
+
+	check(store_set_nodes(store, both, 2) == 0 && store_nodes(store, &read, &n) == 0 &&
+		      n == 2 && read[0].heard_s == 7 && !read[0].is_silent && read[1].is_silent &&
+		      str_eq(read[1].refused, "lies"),
+	      "store: nodes as they are");
+	free(read);
+	check(store_set_nodes(store, both, 1) == 0 && store_nodes(store, &one, &n) == 0 && n == 1,
+	      "store: and no others");
+}
+
+static struct store_incident latest;
+static unsigned n_incidents;
+
+static void on_incident(const struct store_incident *incident)
+{
+	latest = *incident;
+	n_incidents++;
+}
+
+static void test_incidents(struct store *store)
+{
+	struct store_incident incidents[] = {
+		{ "n1", { 3, "job-7", 10, 0, 100, 200, "evict", "warn" } },
+		{ "n2", { 3, "job-8", 11, 0, 100, 300, "warn", "warn" } },
+	};
+
+	check(store_put_incidents(store, incidents, 2) == 0, "store: incidents of two nodes");
+	incidents[1].incident.ended_s = 20;
+	incidents[1].incident.peak_bytes = 400;
+	check(store_put_incidents(store, &incidents[1], 1) == 0 &&
+		      store_each_incident(store, 10, on_incident) == 0 && n_incidents == 2 &&
+		      str_eq(latest.node, "n2") && latest.incident.ended_s == 20 &&
+		      latest.incident.peak_bytes == 400,
+	      "store: what has changed of one is changed");
+	incidents[1].incident.begun_s = 30;
+	n_incidents = 0;
+	check(store_put_incidents(store, &incidents[1], 1) == 0 &&
+		      store_each_incident(store, 10, on_incident) == 0 && n_incidents == 3,
+	      "store: a node that counts anew has new ones");
+}
+
 int main(void)
 {
 	_cleanup_(services_done) struct services services = {};
@@ -55,6 +102,8 @@ int main(void)
 	check(store_note(store, "submit", "web.0", 7, "n1 g0") == 0 &&
 		      store_each_note(store, 10, on_note) == 0 && n_notes == 1,
 	      "store: keeps orders");
+	test_nodes(store);
+	test_incidents(store);
 	store_close(store);
 	return check_result();
 }

@@ -67,6 +67,28 @@ static int add_device(struct world *world, const struct inventory_device *from, 
 	return 0;
 }
 
+static int add_facts(struct world *world, const node_info_t *node, const struct inventory *devices)
+{
+	struct node_facts *facts = reallocarray(world->facts, world->n_facts + 1, sizeof(*facts));
+	struct node_facts *new;
+	size_t i;
+
+	if (!facts)
+		return -ENOMEM;
+	world->facts = facts;
+	new = &facts[world->n_facts];
+	*new = (struct node_facts){ .address = strdup(node->node_addr ? node->node_addr
+								      : node->name) };
+	if (!new->address)
+		return -ENOMEM;
+	str_copy(new->name, sizeof(new->name), node->name);
+	new->n_devices = MIN(devices->n_devices, (size_t)REPORT_DEVICES);
+	for (i = 0; i < new->n_devices; i++)
+		new->booked_out_mib[i] = devices->devices[i].total;
+	world->n_facts++;
+	return 0;
+}
+
 /* A device's shards are what of it is for jobs: what is kept back, gres.conf has left out. */
 static int add_node(struct world *world, const node_info_t *node)
 {
@@ -79,6 +101,8 @@ static int add_node(struct world *world, const node_info_t *node)
 	r = inventory_add_node(&inventory, node->name, node->gres);
 	for (i = 0; r == 0 && i < inventory.n_devices; i++)
 		r = add_device(world, &inventory.devices[i], is_usable(node));
+	if (r == 0 && inventory.n_devices)
+		r = add_facts(world, node, &inventory);
 	world->n_nodes++;
 	return r;
 }
@@ -205,6 +229,34 @@ static int add_instance(struct world *world, const struct services *services,
 	return add_job(world, &job, &name);
 }
 
+static int add_node_job(struct world *world, uint32_t id, const char *node)
+{
+	struct node_job *jobs =
+		reallocarray(world->node_jobs, world->n_node_jobs + 1, sizeof(*jobs));
+
+	if (!jobs)
+		return -ENOMEM;
+	world->node_jobs = jobs;
+	jobs[world->n_node_jobs].id = id;
+	str_copy(jobs[world->n_node_jobs++].node, sizeof(jobs->node), node);
+	return 0;
+}
+
+static int add_to_nodes(struct world *world, const job_info_t *job)
+{
+	hostlist_t nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
+	char *node;
+	int r = 0;
+
+	while (nodes && r == 0 && (node = slurm_hostlist_shift(nodes))) {
+		r = add_node_job(world, job->job_id, node);
+		free(node);
+	}
+	if (nodes)
+		slurm_hostlist_destroy(nodes);
+	return r;
+}
+
 static int load_jobs(struct world *world, const struct services *services)
 {
 	job_info_msg_t *jobs = NULL;
@@ -220,6 +272,9 @@ static int load_jobs(struct world *world, const struct services *services)
 
 		if (!state_of(job, &state))
 			continue;
+		r = add_to_nodes(world, job);
+		if (r < 0)
+			break;
 		/* Anybody may write such a comment; it counts on a job of our own. */
 		if (job->user_id == getuid() && job->comment &&
 		    identity_parse(job->comment, &identity) == 0)
@@ -261,6 +316,12 @@ size_t world_find_job(const struct world *world, uint32_t id)
 
 void world_done(struct world *world)
 {
+	size_t i;
+
+	for (i = 0; i < world->n_facts; i++)
+		free(world->facts[i].address);
+	free(world->facts);
+	free(world->node_jobs);
 	free(world->devices);
 	free(world->device_names);
 	free(world->jobs);

@@ -8,6 +8,7 @@
 #define CLUSTER_WORLD_H
 
 #include "cluster/controller/service.h"
+#include "cluster/nodes.h"
 #include "cluster/reconcile.h"
 #include "cluster/slurm/inventory.h"
 
@@ -31,6 +32,8 @@ struct world_job {
 
 /**
  * struct world - all of it; what has the same index belongs together
+ * @facts:	of nodes with devices, for who judges their reports
+ * @node_jobs:	what has a part of a node, once for each
  */
 struct world {
 	struct placement_device *devices;
@@ -40,6 +43,10 @@ struct world {
 	struct world_job *job_names;
 	size_t n_jobs;
 	uint32_t n_nodes;
+	struct node_facts *facts;
+	size_t n_facts;
+	struct node_job *node_jobs;
+	size_t n_node_jobs;
 };
 
 /**

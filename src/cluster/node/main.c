@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cotenant-node: tells the controller of the cluster how its node is, again and again.
+ *
+ * It holds nothing and decides nothing: cotenantd protects the node's tenants whether anybody hears of
+ * it or not.
+ */
+#include "cluster/node/tell.h"
+
+#include "api/methods.h"
+#include "base/log.h"
+#include "base/quantity.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <pwd.h>
+#include <signal.h>
+#include <time.h>
+
+#define DEFAULT_INTERVAL "5s"
+
+static volatile sig_atomic_t is_over;
+
+static void on_signal(_unused_ int signal)
+{
+	is_over = 1;
+}
+
+static void pause_ms(uint64_t ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	if (!is_over)
+		nanosleep(&time, NULL);
+}
+
+/* What changes is logged, and not each report. */
+static void tell_again_and_again(const struct tell_options *options, uint64_t interval_ms)
+{
+	char reason[TELL_REASON], before[TELL_REASON] = "";
+	bool is_taken = false;
+	int r;
+
+	for (; !is_over; pause_ms(interval_ms)) {
+		r = tell_controller(options, reason);
+		if (r == 0 && !is_taken)
+			log_info("%s hears of %s", options->controller, options->node);
+		else if (r < 0 && !str_eq(reason, before))
+			log_warn(0, "%s%s", r == -EACCES ? "the controller refuses it: " : "",
+				 reason);
+		is_taken = r == 0;
+		str_copy(before, sizeof(before), is_taken ? "" : reason);
+	}
+}
+
+static int usage(void)
+{
+	printf("cotenant-node --controller=HOST:PORT [--controller-user=NAME] [--node=NAME] [--socket=PATH]\n"
+	       "        [--interval=TIME] [--munge-socket=PATH]: tell a cotenant-cluster that listens there of this node\n");
+	return 2;
+}
+
+/* As Slurm takes it: without a domain. */
+static const char *own_name(char name[256])
+{
+	if (gethostname(name, 255) < 0)
+		return "";
+	name[strcspn(name, ".")] = '\0';
+	return name;
+}
+
+static int find_user(const char *name, uid_t *ret)
+{
+	const struct passwd *user = getpwnam(name);
+
+	if (!user)
+		return -ENOENT;
+	*ret = user->pw_uid;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option table[] = {
+		{ "controller", required_argument, NULL, 'c' },
+		{ "controller-user", required_argument, NULL, 'u' },
+		{ "node", required_argument, NULL, 'n' },
+		{ "socket", required_argument, NULL, 's' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "munge-socket", required_argument, NULL, 'm' },
+		{},
+	};
+	const struct sigaction action = { .sa_handler = on_signal };
+	char name[256] = "";
+	struct tell_options options = { .node = own_name(name), .socket = API_DEFAULT_SOCKET };
+	const char *interval = DEFAULT_INTERVAL, *user = "root";
+	uint64_t interval_ms;
+	int c;
+
+	log_init("cotenant-node", LOG_INFO);
+	while ((c = getopt_long(argc, argv, "", table, NULL)) >= 0) {
+		const char **const texts[] = {
+			['c'] = &options.controller, ['u'] = &user,
+			['n'] = &options.node,	     ['s'] = &options.socket,
+			['i'] = &interval,	     ['m'] = &options.munge_socket
+		};
+
+		if (c == '?')
+			return usage();
+		*texts[c] = optarg;
+	}
+	if (!options.controller || optind < argc)
+		return usage();
+	if (!str_is_name(options.node))
+		return log_err(2, "--node: '%s' is not a name", options.node);
+	if (find_user(user, &options.controller_uid) < 0)
+		return log_err(2, "--controller-user: there is no user '%s'", user);
+	if (duration_parse(interval, &interval_ms) < 0 || !interval_ms ||
+	    interval_ms == QUANTITY_MAX)
+		return log_err(2, "--interval: '%s' is not a time such as " DEFAULT_INTERVAL,
+			       interval);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	tell_again_and_again(&options, interval_ms);
+	return 0;
+}
