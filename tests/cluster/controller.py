@@ -11,7 +11,7 @@ CONTROLLER = ROOT / "build/bin/cotenant-cluster"
 class Controller:
     def __init__(self, cluster, folder):
         self.cluster = cluster
-        self.options = ["--interval=200ms", "--settle=1s"]
+        self.options = ["--interval=200ms", "--settle=1s", "--lease=3s"]
         self.state = folder / "cluster.db"
         self.log = folder / "log"
         self.process = None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services that the controller keeps running as jobs: placed, moved, neither lost nor doubled."""
+import signal
 import subprocess
 
-from controller import CONTROLLER
+from controller import CONTROLLER, Controller
 from slurm import NODES, SHARDS
 from system_conftest import GIB, MIB, eventually
 
@@ -77,6 +78,29 @@ def test_a_controller_that_is_killed_loses_and_doubles_nothing(cluster, controll
     for name in ("web", "a", "b", "c"):
         eventually(lambda: len(controller.jobs(f"{name}.0")) == 1, "each is there once")
     assert job.state() == "RUNNING"
+
+
+def test_one_of_two_machines_gives_the_orders(cluster, controller):
+    """They share the file and not its lock: as on storage where locks do not reach the other machine."""
+    other = Controller(cluster, controller.state.parent)
+    other.state, other.log = controller.state.with_name("other.db"), controller.state.with_name("other-log")
+    other.state.symlink_to(controller.state)
+    word = "this controller gives the orders now"
+    job = controller.serve("web", "--gpu-mem=1G").started()
+    other.start()
+    controller.serve("base", "--gpu-mem=1G").started()
+    assert word not in other.log.read_text()
+    controller.kill()
+    controller.serve("late", "--gpu-mem=1G").started()
+    assert word in other.log.read_text()
+    controller.start()
+    controller.do("remove", "base")
+    eventually(lambda: [i[0] for i in controller.instances()] == ["web.0", "late.0"], "it is no more")
+    eventually(lambda: not controller.jobs("base.0"), "nor is its job")
+    assert controller.log.read_text().count(word) == 1
+    other.kill(signal.SIGTERM)
+    eventually(lambda: controller.log.read_text().count(word) == 2, "the first one gives them again")
+    assert job.state() == "RUNNING" and len(controller.jobs("web.0")) == len(controller.jobs("late.0")) == 1
 
 
 def test_what_cannot_be_a_service_is_refused(cluster, controller):

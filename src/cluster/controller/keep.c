@@ -6,6 +6,7 @@
 #include "cluster/controller/keep.h"
 
 #include "cluster/channel.h"
+#include "cluster/controller/hold.h"
 #include "cluster/controller/orders.h"
 #include "cluster/controller/telling.h"
 
@@ -13,14 +14,13 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <time.h>
 
 /**
  * struct keep - the controller while it runs
+ * @hold:	the right to give orders
  * @listener:	NULL where no node reports
  * @quiet_until_ms:	nothing is ordered before
  * @told:	what was written of the nodes
@@ -28,12 +28,13 @@
 struct keep {
 	const struct keep_options *options;
 	struct store *store;
+	struct hold hold;
 	struct listener *listener;
 	uint64_t quiet_until_ms;
 	struct telling told;
 };
 
-static volatile sig_atomic_t is_over;
+static volatile int is_over;
 
 static void on_signal(_unused_ int signal)
 {
@@ -54,24 +55,6 @@ static void pause_ms(uint64_t ms)
 
 	if (!is_over)
 		nanosleep(&time, NULL);
-}
-
-/* One controller at a time has the file; another one that is started stands by. */
-static int take_lock(const char *path, int *ret_fd)
-{
-	_cleanup_free_ char *name = str_format("%s.lock", path);
-	_cleanup_close_ int fd = name ? open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600) : -1;
-
-	if (fd < 0)
-		return log_err(-errno, "cannot open %s.lock", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		log_info("another controller has %s: standing by", path);
-	while (!is_over && flock(fd, LOCK_EX) < 0) {
-		if (errno != EINTR)
-			return log_err(-errno, "cannot lock %s.lock", path);
-	}
-	*ret_fd = TAKE_FD(fd);
-	return 0;
 }
 
 static void view_of(const struct services *services, const struct world *world,
@@ -112,8 +95,8 @@ static int carry_out(struct store *store, const struct services *services,
 	return r;
 }
 
-static int order_all(struct store *store, const struct services *services,
-		     const struct world *world)
+/* Whoever has lost the lease gives no order any more, also not the rest of those that are due. */
+static int order_all(struct keep *k, const struct services *services, const struct world *world)
 {
 	_cleanup_free_ struct placement_device *books =
 		calloc(world->n_devices + 1, sizeof(*books));
@@ -127,8 +110,8 @@ static int order_all(struct store *store, const struct services *services,
 		return -ENOMEM;
 	view_of(services, world, wanted, &view);
 	r = reconcile(&view, books, &actions);
-	for (i = 0; r == 0 && i < actions.n; i++)
-		r = carry_out(store, services, world, &actions.items[i]);
+	for (i = 0; r == 0 && i < actions.n && hold_may_act(&k->hold); i++)
+		r = carry_out(k->store, services, world, &actions.items[i]);
 	reconcile_actions_done(&actions);
 	return r;
 }
@@ -153,7 +136,7 @@ static int look_once(struct keep *k)
 	if (k->listener)
 		r = listener_learn(k->listener, &world);
 	if (r == 0 && channel_now_ms() >= k->quiet_until_ms)
-		r = order_all(k->store, &services, &world);
+		r = order_all(k, &services, &world);
 	world_done(&world);
 	return r;
 }
@@ -163,7 +146,7 @@ static void be_quiet(struct keep *k)
 	k->quiet_until_ms = channel_now_ms() + k->options->settle_ms;
 }
 
-static int keep_going(struct keep *k)
+static int start_listening(struct keep *k)
 {
 	int r;
 
@@ -173,16 +156,37 @@ static int keep_going(struct keep *k)
 			       store_reason(k->store));
 	if (k->options->listen.address)
 		r = listener_start(&k->options->listen, &k->listener);
-	if (r < 0)
-		return log_err(r, "cannot listen on %s", k->options->listen.address);
-	for (be_quiet(k); !is_over; pause_ms(k->options->interval_ms)) {
-		if (look_once(k) < 0)
-			be_quiet(k);
-		if (k->listener)
-			telling_write(&k->told, k->listener, k->store);
-	}
+	return r < 0 ? log_err(r, "cannot listen on %s", k->options->listen.address) : 0;
+}
+
+/* Who stands by hears nobody: what nodes say is for the one who gives the orders to write down. */
+static void stop_listening(struct keep *k)
+{
 	listener_stop(k->listener);
+	k->listener = NULL;
 	telling_done(&k->told);
+}
+
+static int act_once(struct keep *k)
+{
+	int r;
+
+	r = hold_renew(&k->hold, k->store);
+	if (r == -EAGAIN)
+		stop_listening(k);
+	/* What cannot be renewed ends by itself, and with it the orders. */
+	if (r < 0)
+		return 0;
+	if (r > 0) {
+		be_quiet(k);
+		r = start_listening(k);
+	}
+	if (r < 0)
+		return r;
+	if (look_once(k) < 0)
+		be_quiet(k);
+	if (k->listener)
+		telling_write(&k->told, k->listener, k->store);
 	return 0;
 }
 
@@ -190,18 +194,22 @@ int keep_services(const struct keep_options *options)
 {
 	struct keep keep = { .options = options };
 	_cleanup_free_ char *reason = NULL;
-	_cleanup_close_ int lock = -1;
 	int r;
 
 	catch_signals();
-	r = take_lock(options->path, &lock);
-	if (r < 0 || is_over)
-		return r;
-	r = store_open(options->path, &keep.store, &reason);
-	if (r < 0)
-		return log_err(r, "cannot open %s%s%s", options->path, reason ? ": " : "",
-			       reason ? reason : "");
-	r = keep_going(&keep);
+	r = hold_lock(&keep.hold, options->path, options->lease_ms, &is_over);
+	if (r == 0 && !is_over) {
+		r = store_open(options->path, &keep.store, &reason);
+		if (r < 0)
+			log_err(r, "cannot open %s%s%s", options->path, reason ? ": " : "",
+				reason ? reason : "");
+	}
+	while (r == 0 && !is_over) {
+		r = act_once(&keep);
+		pause_ms(options->interval_ms);
+	}
+	stop_listening(&keep);
 	store_close(keep.store);
+	hold_done(&keep.hold);
 	return r;
 }

@@ -12,12 +12,14 @@
  * struct keep_options - how
  * @interval_ms:	from one look to the next
  * @settle_ms:		how long an order without an answer may still arrive: Slurm's MessageTimeout
+ * @lease_ms:		how long a controller that is not heard of keeps the others waiting
  * @listen:		where nodes report to; without an address, what Slurm says of them is enough
  */
 struct keep_options {
 	const char *path;
 	uint64_t interval_ms;
 	uint64_t settle_ms;
+	uint64_t lease_ms;
 	struct listen_options listen;
 };
 

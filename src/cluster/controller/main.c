@@ -22,6 +22,7 @@
 #define DEFAULT_STATE	  "/var/lib/cotenant/cluster.db"
 #define DEFAULT_INTERVAL  "1s"
 #define DEFAULT_SETTLE	  "10s"
+#define DEFAULT_LEASE	  "10s"
 #define DEFAULT_SILENT	  "15s" /* three reports of one every five seconds */
 #define DEFAULT_PRIORITY  "100"
 #define MAX_REPLICAS	  10000
@@ -32,6 +33,7 @@ enum option_id {
 	OPTION_STATE,
 	OPTION_INTERVAL,
 	OPTION_SETTLE,
+	OPTION_LEASE,
 	OPTION_LISTEN,
 	OPTION_SILENT,
 	OPTION_MUNGE,
@@ -48,6 +50,7 @@ static const struct option table[] = {
 	[OPTION_STATE] = { "state", required_argument, NULL, OPTION_STATE },
 	[OPTION_INTERVAL] = { "interval", required_argument, NULL, OPTION_INTERVAL },
 	[OPTION_SETTLE] = { "settle", required_argument, NULL, OPTION_SETTLE },
+	[OPTION_LEASE] = { "lease", required_argument, NULL, OPTION_LEASE },
 	[OPTION_LISTEN] = { "listen", required_argument, NULL, OPTION_LISTEN },
 	[OPTION_SILENT] = { "silent", required_argument, NULL, OPTION_SILENT },
 	[OPTION_MUNGE] = { "munge-socket", required_argument, NULL, OPTION_MUNGE },
@@ -394,8 +397,12 @@ static int verb_run(const char *const values[N_OPTIONS])
 
 	if (read_time("interval", values[OPTION_INTERVAL], &options.interval_ms) < 0 ||
 	    read_time("settle", values[OPTION_SETTLE], &options.settle_ms) < 0 ||
+	    read_time("lease", values[OPTION_LEASE], &options.lease_ms) < 0 ||
 	    read_time("silent", values[OPTION_SILENT], &options.listen.silent_ms) < 0)
 		return -EINVAL;
+	if (options.lease_ms < 2 * options.interval_ms)
+		return log_err(-EINVAL,
+			       "--lease: is renewed every --interval, and has to be longer");
 	return keep_services(&options);
 }
 
@@ -419,8 +426,8 @@ static int usage(void)
 {
 	size_t i;
 
-	printf("cotenant-cluster run [--interval=TIME] [--settle=TIME] [--listen=HOST:PORT [--silent=TIME]\n"
-	       "        [--munge-socket=PATH]]: keep the services running; nodes report to HOST:PORT\n");
+	printf("cotenant-cluster run [--interval=TIME] [--settle=TIME] [--lease=TIME]\n"
+	       "        [--listen=HOST:PORT [--silent=TIME] [--munge-socket=PATH]]: keep the services running; nodes report to HOST:PORT\n");
 	for (i = 0; i < ARRAY_SIZE(verbs); i++)
 		printf("cotenant-cluster %s %s\n", verbs[i].name, verbs[i].help);
 	printf("--state=FILE, with each: where the services are (" DEFAULT_STATE ")\n");
@@ -447,6 +454,7 @@ int main(int argc, char **argv)
 	const char *values[N_OPTIONS] = { [OPTION_STATE] = DEFAULT_STATE,
 					  [OPTION_INTERVAL] = DEFAULT_INTERVAL,
 					  [OPTION_SETTLE] = DEFAULT_SETTLE,
+					  [OPTION_LEASE] = DEFAULT_LEASE,
 					  [OPTION_SILENT] = DEFAULT_SILENT };
 	size_t i;
 	int c;

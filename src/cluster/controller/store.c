@@ -13,13 +13,17 @@ struct store {
 	sqlite3 *db;
 };
 
+/* No write-ahead log: machines that share the file could not share that. */
 static const char schema[] =
-	"PRAGMA journal_mode = WAL;"
+	"PRAGMA journal_mode = DELETE;"
 	"CREATE TABLE IF NOT EXISTS services (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL,"
 	" command TEXT NOT NULL, policy TEXT NOT NULL, replicas INTEGER NOT NULL, priority INTEGER NOT NULL,"
 	" memory_mib INTEGER NOT NULL, compute_permille INTEGER NOT NULL, placement INTEGER NOT NULL);"
 	"CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL,"
 	" instance TEXT NOT NULL, job INTEGER NOT NULL, words TEXT NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS lease (one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL,"
+	" renewed INTEGER NOT NULL);"
+	"INSERT OR IGNORE INTO lease VALUES (1, '', 0);"
 	"CREATE TABLE IF NOT EXISTS nodes (name TEXT PRIMARY KEY, heard INTEGER NOT NULL,"
 	" silent INTEGER NOT NULL, refused TEXT NOT NULL);"
 	"CREATE TABLE IF NOT EXISTS incidents (number INTEGER PRIMARY KEY, node TEXT NOT NULL, id INTEGER NOT NULL,"
@@ -368,4 +372,41 @@ int store_each_incident(struct store *store, unsigned n, store_incident_fn fn)
 		fn(&incident);
 	}
 	return sqlite3_finalize(s) == SQLITE_OK ? 0 : -EIO;
+}
+
+/* --- the lease --- */
+
+int store_read_lease(struct store *store, struct lease_row *ret)
+{
+	sqlite3_stmt *s;
+	int r;
+
+	r = prepare(store, "SELECT holder, renewed FROM lease", &s);
+	if (r < 0)
+		return r;
+	memset(ret, 0, sizeof(*ret));
+	if (sqlite3_step(s) == SQLITE_ROW) {
+		str_copy(ret->holder, sizeof(ret->holder), (const char *)sqlite3_column_text(s, 0));
+		ret->n_renewed = sqlite3_column_int64(s, 1);
+	}
+	return sqlite3_finalize(s) == SQLITE_OK ? 0 : -EIO;
+}
+
+int store_write_lease(struct store *store, const struct lease_row *read,
+		      const struct lease_row *row)
+{
+	sqlite3_stmt *s;
+	int r;
+
+	r = prepare(store,
+		    "UPDATE lease SET holder = ?, renewed = ? WHERE holder = ? AND renewed = ?",
+		    &s);
+	if (r < 0)
+		return r;
+	bind_text(s, 1, row->holder);
+	sqlite3_bind_int64(s, 2, row->n_renewed);
+	bind_text(s, 3, read->holder);
+	sqlite3_bind_int64(s, 4, read->n_renewed);
+	r = finish(s);
+	return r < 0 ? r : sqlite3_changes(store->db) > 0;
 }

@@ -7,6 +7,7 @@
 #define CLUSTER_STORE_H
 
 #include "cluster/controller/service.h"
+#include "cluster/lease.h"
 #include "cluster/report.h"
 
 struct store;
@@ -90,6 +91,19 @@ int store_put_incidents(struct store *store, const struct store_incident *incide
  */
 typedef void (*store_incident_fn)(const struct store_incident *incident);
 int store_each_incident(struct store *store, unsigned n, store_incident_fn fn);
+
+/**
+ * store_read_lease() - who of several controllers gives the orders
+ */
+int store_read_lease(struct store *store, struct lease_row *ret);
+
+/**
+ * store_write_lease() - change that, if it is still as it was read
+ *
+ * Return: 1 if it was, 0 if not, or -EIO.
+ */
+int store_write_lease(struct store *store, const struct lease_row *read,
+		      const struct lease_row *row);
 
 /**
  * store_reason() - what SQLite said last

@@ -74,6 +74,20 @@ static void test_incidents(struct store *store)
 	      "store: a node that counts anew has new ones");
 }
 
+static void test_lease(struct store *store)
+{
+	struct lease_row none = {}, read = {}, mine = { "me", 1 };
+
+	check(store_read_lease(store, &read) == 0 && !*read.holder && read.n_renewed == 0,
+	      "store: nobody has the lease at first");
+	check(store_write_lease(store, &read, &mine) == 1 &&
+		      store_write_lease(store, &none, &mine) == 0,
+	      "store: one of two takes it");
+	check(store_read_lease(store, &read) == 0 && str_eq(read.holder, "me") &&
+		      read.n_renewed == 1,
+	      "store: and has it");
+}
+
 int main(void)
 {
 	_cleanup_(services_done) struct services services = {};
@@ -104,6 +118,7 @@ int main(void)
 	      "store: keeps orders");
 	test_nodes(store);
 	test_incidents(store);
+	test_lease(store);
 	store_close(store);
 	return check_result();
 }
