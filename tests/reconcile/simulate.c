@@ -29,7 +29,8 @@ struct controller {
 };
 
 struct tally {
-	unsigned long n_orders, n_deaths, n_late, n_calm, n_running, n_waiting;
+	unsigned long n_orders, n_deaths, n_late, n_calm, n_running, n_waiting, n_cut;
+	const char *wrong_order;
 };
 
 static void start_anew(struct controller *c)
@@ -68,6 +69,32 @@ static void order_send(struct world *w, struct controller *c, struct tally *tall
 	world_obey(w, order);
 }
 
+/* Nothing is brought to a node that is not heard, and nothing that runs there is ended for that. */
+static const char *wrong_order(const struct reconcile_view *view,
+			       const struct reconcile_action *order)
+{
+	if (order->kind == RECONCILE_CANCEL) {
+		for (size_t i = 0; i < view->n_jobs; i++)
+			if (view->jobs[i].id == order->job &&
+			    view->jobs[i].state == RECONCILE_RUNNING &&
+			    order->reason == RECONCILE_LOST_PLACE)
+				return "what runs is ended because its node is not heard";
+		return NULL;
+	}
+	return order->device == RECONCILE_NO_DEVICE || view->devices[order->device].usable
+		       ? NULL
+		       : "something is brought to a node that is not heard";
+}
+
+static void judge_orders(const struct world *w, const struct reconcile_view *view,
+			 const struct reconcile_actions *orders, struct tally *tally)
+{
+	for (size_t i = 0; i < orders->n && !tally->wrong_order; i++)
+		tally->wrong_order = wrong_order(view, &orders->items[i]);
+	for (size_t i = 0; i < WORLD_NODES && orders->n; i++)
+		tally->n_cut += w->cut[i];
+}
+
 /* One thing that the controller does. Return: false where nothing is left to do. */
 static bool controller_step(struct world *w, struct controller *c, struct tally *tally)
 {
@@ -85,6 +112,7 @@ static bool controller_step(struct world *w, struct controller *c, struct tally 
 	view = world_view(w);
 	if (reconcile(&view, books, &c->actions))
 		abort();
+	judge_orders(w, &view, &c->actions, tally);
 	c->next = 0;
 	for (size_t i = 0; i < c->actions.n; i++)
 		if (c->actions.items[i].kind != RECONCILE_WAIT)
@@ -264,17 +292,18 @@ int main(int argc, char **argv)
 	world_init(&w, seed);
 	for (step = 1; step <= n_steps && !wrong; step++) {
 		happen(&w, &c, &tally);
-		wrong = wrong_now(&w);
+		wrong = tally.wrong_order ? tally.wrong_order : wrong_now(&w);
 		if (!wrong && step % CALM_EVERY == 0)
 			wrong = calm(&w, &c, &tally);
 	}
 	check(!wrong, "seed %lu, %lu steps: %s", seed, step - 1,
 	      wrong ? wrong : "all as it should be");
-	printf("%lu orders, %lu late or lost, %lu deaths of who sends them; calm %lu times, then %lu "
+	printf("%lu orders, %lu late or lost, %lu deaths of who sends them, %lu times with a node cut off; calm %lu times, then %lu "
 	       "ran and %lu had no room\n",
-	       tally.n_orders, tally.n_late, tally.n_deaths, tally.n_calm, tally.n_running,
-	       tally.n_waiting);
-	check(tally.n_running > tally.n_calm && tally.n_waiting > 0, "there was something to do");
+	       tally.n_orders, tally.n_late, tally.n_deaths, tally.n_cut, tally.n_calm,
+	       tally.n_running, tally.n_waiting);
+	check(tally.n_running > tally.n_calm && tally.n_waiting > 0 && tally.n_cut > 0,
+	      "there was something to do");
 	reconcile_actions_done(&c.actions);
 	return check_result();
 }

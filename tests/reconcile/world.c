@@ -29,7 +29,8 @@ void world_init(struct world *w, uint64_t seed)
 struct reconcile_view world_view(struct world *w)
 {
 	for (size_t i = 0; i < WORLD_DEVICES; i++)
-		w->devices[i].usable = !w->silent[w->devices[i].node];
+		w->devices[i].usable =
+			!w->silent[w->devices[i].node] && !w->cut[w->devices[i].node];
 	return (struct reconcile_view){ w->services, w->n_services, w->jobs,	w->n_jobs,
 					w->devices,  WORLD_DEVICES, WORLD_NODES };
 }
@@ -160,7 +161,7 @@ static void node_give_up(struct world *w, uint32_t node)
 
 static void node_return(struct world *w, uint32_t node)
 {
-	w->silent[node] = w->down[node] = false;
+	w->silent[node] = w->down[node] = w->cut[node] = false;
 }
 
 /* --- what nobody ordered --- */
@@ -248,7 +249,10 @@ void world_disturb(struct world *w)
 		slurm_save(w);
 		break;
 	case 7:
-		w->silent[node] = true;
+		if (world_random(w, 2))
+			w->silent[node] = true;
+		else
+			w->cut[node] = true;
 		break;
 	case 8:
 		if (w->silent[node] && world_random(w, 3) == 0)

@@ -15,7 +15,8 @@
 
 /**
  * struct world - all of it
- * @silent:	nodes that do not report; @down: that Slurm has given up as well
+ * @silent:	nodes that neither Slurm nor the controller hears; @down: that Slurm has given up as well
+ * @cut:	nodes that are cut off from the controller alone: for Slurm, and for those that run, all is well
  * @saved:	jobs that outlive a crash of Slurm, and @saved_id the number that it goes on from
  */
 struct world {
@@ -23,6 +24,7 @@ struct world {
 	struct placement_device devices[WORLD_DEVICES];
 	bool silent[WORLD_NODES];
 	bool down[WORLD_NODES];
+	bool cut[WORLD_NODES];
 	struct reconcile_job jobs[WORLD_JOBS];
 	bool saved[WORLD_JOBS];
 	size_t n_jobs;
