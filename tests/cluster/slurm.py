@@ -147,7 +147,8 @@ class Job:
         return self.answer(seconds)
 
     def started(self):
-        assert self.answer() == ["0"], self.said()
+        answer = self.answer()
+        assert answer == ["0"], f"{answer}: {self.said()}"
         return self
 
     def alloc(self, size):

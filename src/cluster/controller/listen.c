@@ -29,6 +29,7 @@
 #define VISITS	     256
 #define VISITS_EACH  8 /* from one address at a time */
 #define LOG_EVERY_MS 1000
+#define WHEN_FULL_US 100000
 
 /* A credential is its text and a third more, as it is of letters, and a little around that. */
 #define SEALED_BYTES (2 * REPORT_BYTES)
@@ -114,7 +115,7 @@ static int check_sender(struct visit *v, const char *name)
 	if (!is_known)
 		return refuse(v, "Slurm has no node '%s' with devices", name);
 	if (!host)
-		return -ENOMEM;
+		return refuse(v, "no memory");
 	if (!is_address_of(host, v->from))
 		return refuse(v, "reports of %s come from %s", name, host);
 	return 0;
@@ -284,7 +285,7 @@ static void *wait_for_visitors(void *userdata)
 		if (fd >= 0)
 			welcome(l, fd, &from);
 		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-			usleep(LOG_EVERY_MS);
+			usleep(WHEN_FULL_US);
 	}
 	return NULL;
 }

@@ -32,7 +32,8 @@ static const char schema[] =
 	"CREATE TRIGGER IF NOT EXISTS bound AFTER INSERT ON orders"
 	" BEGIN DELETE FROM orders WHERE id <= NEW.id - 10000; END;"
 	"CREATE TRIGGER IF NOT EXISTS bound_incidents AFTER INSERT ON incidents"
-	" BEGIN DELETE FROM incidents WHERE number <= NEW.number - 10000; END;";
+	" BEGIN DELETE FROM incidents WHERE node = NEW.node AND number <= (SELECT number FROM incidents"
+	" WHERE node = NEW.node ORDER BY number DESC LIMIT 1 OFFSET 1000); END;";
 
 const char *store_reason(const struct store *store)
 {

@@ -82,7 +82,7 @@ struct store_incident {
 };
 
 /**
- * store_put_incidents() - write them down, or what has changed of them; the oldest go when there are many
+ * store_put_incidents() - write them down, or what has changed of them; the oldest of a node go when it has many
  */
 int store_put_incidents(struct store *store, const struct store_incident *incidents, size_t n);
 

@@ -44,12 +44,13 @@ static void test_nodes(struct store *store)
 }
 
 static struct store_incident latest;
-static unsigned n_incidents;
+static unsigned n_incidents, n_of_first;
 
 static void on_incident(const struct store_incident *incident)
 {
 	latest = *incident;
 	n_incidents++;
+	n_of_first += str_eq(incident->node, "n1");
 }
 
 static void test_incidents(struct store *store)
@@ -58,6 +59,8 @@ static void test_incidents(struct store *store)
 		{ "n1", { 3, "job-7", 10, 0, 100, 200, "evict", "warn" } },
 		{ "n2", { 3, "job-8", 11, 0, 100, 300, "warn", "warn" } },
 	};
+
+	size_t i;
 
 	check(store_put_incidents(store, incidents, 2) == 0, "store: incidents of two nodes");
 	incidents[1].incident.ended_s = 20;
@@ -72,6 +75,14 @@ static void test_incidents(struct store *store)
 	check(store_put_incidents(store, &incidents[1], 1) == 0 &&
 		      store_each_incident(store, 10, on_incident) == 0 && n_incidents == 3,
 	      "store: a node that counts anew has new ones");
+	for (i = 0; i < 1100; i++) {
+		incidents[1].incident.id = i;
+		store_put_incidents(store, &incidents[1], 1);
+	}
+	n_incidents = n_of_first = 0;
+	check(store_each_incident(store, 5000, on_incident) == 0 && n_of_first == 1 &&
+		      n_incidents == 1001,
+	      "store: a node that has too many pushes out none of another's");
 }
 
 static void test_lease(struct store *store)
