@@ -254,6 +254,7 @@ class Cluster:
         for node in NODES:
             self.start_slurmd(node)
         eventually(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes are idle", 30)
+        self.wait_for_devices()
 
     def start(self, name, command):
         log = open(self.dir / f"{name}.out", "ab")
@@ -263,6 +264,11 @@ class Cluster:
     def start_controller(self):
         self.start("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
         eventually(lambda: self.run("scontrol", "ping").stdout.find("is UP") > 0, "slurmctld answers", 30)
+
+    def wait_for_devices(self):
+        """slurmctld's plugin asks it for the devices, and refuses whatever needs one before it has heard."""
+        eventually(lambda: "not known yet" not in self.run("sbatch", "--test-only", "--gpu-mem=1", "--wrap=true").stderr,
+                   "the devices are known", 30)
 
     def start_slurmd(self, node):
         self.start(node, ["slurmd", "-D", "-N", node, "-f", self.env["SLURM_CONF"]])
