@@ -148,7 +148,7 @@ class Job:
 
     def started(self):
         answer = self.answer()
-        assert answer == ["0"], f"{answer}: {self.said()}"
+        assert answer == ["0"], f"{answer}: {self.said()}\n{self.node().command('events').stdout}"
         return self
 
     def alloc(self, size):
