@@ -265,8 +265,7 @@ def host_in_use(env, *options, become=(), knows_contexts=True):
     host.start()
     if "rung none" in host.cotenant("version"):
         reason = host.log().strip().splitlines()[-1]
-        host.stop()
-        shutil.rmtree(host.dir)
+        host.close()
         pytest.skip(f"this machine cannot enforce limits: {reason}")
     if knows_contexts:
         host.learn_contexts()
