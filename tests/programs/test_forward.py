@@ -41,11 +41,11 @@ def test_order_between_threads_is_kept(gpu, program, ptx):
 
 
 def counts(env, command, tmp_path):
-    """Posted calls, calls that waited, doorbells, as the guest's library counts them."""
+    """Posted calls, calls that waited, doorbells, bytes copied on the way, as the guest's library counts them."""
     log = tmp_path / "log"
     log.unlink(missing_ok=True)
     forward(command, env | {"COTENANT_STATS": "1", "COTENANT_ERRLOG": str(log)})
-    found = re.search(r"(\d+) posted, (\d+) asked, (\d+) doorbells", log.read_text())
+    found = re.search(r"(\d+) posted, (\d+) asked, (\d+) doorbells, (\d+) bytes copied", log.read_text())
     return tuple(int(n) for n in found.groups())
 
 
@@ -54,6 +54,13 @@ def test_launches_wait_for_nobody(gpu, program, ptx, tmp_path):
     many = counts(gpu, [program("launches"), ptx("nvcc"), "2000"], tmp_path)
     assert many[0] - few[0] == 1000
     assert many[1] == few[1]
+
+
+@pytest.mark.parametrize("how, times", [("pinned", 0), ("registered", 0), ("pageable", 4)])
+@pytest.mark.parametrize("size", [8 << 10, 8 << 20])
+def test_memory_that_the_device_reaches_is_not_copied_on_the_way(gpu, program, tmp_path, how, times, size):
+    """There and back, in one dimension and in two."""
+    assert counts(gpu, [program("copies"), how, str(size)], tmp_path)[3] == times * size
 
 
 def test_a_call_that_is_not_forwarded_is_told_once(gpu, program, tmp_path):

@@ -91,18 +91,23 @@ def test_programs_print_the_same(tmp_path, gpu, driver, program, ptx, broker, us
     kernels = ptx("nvcc")
     direct = {name: programs.run([program(name), kernels], gpu) for name in PROGRAMS}
     launches = {f"launches-{n}": shell(f"COTENANT_STATS=1 {program('launches')} {kernels} {n}") for n in (1000, 2000)}
-    commands = {name: [program(name), kernels] for name in PROGRAMS} | launches | AFTER
+    copies = {f"copies-{how}": shell(f"COTENANT_STATS=1 {program('copies')} {how} {4 << 20}")
+              for how in ("pinned", "pageable")}
+    commands = {name: [program(name), kernels] for name in PROGRAMS} | launches | copies | AFTER
     results, console = boot(tmp_path, built.kernel, commands, environment={"LD_LIBRARY_PATH": str(LIBRARY.parent)},
                             modules=built.modules(f"user_doorbell={user_doorbell}"),
-                            files=[LIBRARY, program("launches")], devices=broker().devices())
+                            files=[LIBRARY, program("launches"), program("copies")], devices=broker().devices())
     counters = check_after(results, console)
     assert {name: results[name] for name in PROGRAMS} == {name: (0, direct[name]) for name in PROGRAMS}
     # A thousand launches more, and nobody waited for one of them.
     few, many = ([int(n) for n in re.search(r"(\d+) posted, (\d+) asked", results[name][1]).groups()]
                  for name in launches)
     assert (many[0] - few[0], many[1] - few[1]) == (1000, 0)
+    # Pinned memory is the host's as it is; other memory is copied, twice to the device and twice from it.
+    assert [(results[name][0], int(re.search(r"(\d+) bytes copied", results[name][1])[1])) for name in copies] == \
+        [(0, 0), (0, 4 * (4 << 20))]
     # ipc is two processes.
-    assert counters["sessions"] == len(PROGRAMS) + 3
+    assert counters["sessions"] == len(PROGRAMS) + 5
     if user_doorbell:
         assert counters["doorbell_maps"] == counters["sessions"] and counters["doorbell_records"] == 0
     else:

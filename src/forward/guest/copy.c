@@ -133,6 +133,7 @@ static CUresult piece_send(struct copy_pipe *pipe, const struct line *line, size
 		memcpy(heap_at(block), (const char *)line->near + offset, size);
 	line_words(line, offset, &buffer, size, words);
 	r = call_words_awaited(line->call, words);
+	session_count_copied(size);
 	copy_pipe_sent(pipe, line->out && r == CUDA_SUCCESS ? (char *)line->near + offset : NULL,
 		       size);
 	return r;
@@ -163,6 +164,7 @@ static CUresult line_inlined(const struct line *line, const struct guest_buffer 
 	CUresult r;
 
 	line_words(line, 0, buffer, line->size, words);
+	session_count_copied(line->size);
 	r = lane_get(&l);
 	if (r == CUDA_SUCCESS)
 		r = call_words_awaited(line->call, words);

@@ -144,6 +144,7 @@ static void window_pack(const struct plan *plan, const struct window *w, char *b
 	char *near = out ? plan->near_to : plan->near_from;
 	uint64_t i;
 
+	session_count_copied(w->n_rows * w->width);
 	for (i = 0; i < w->n_rows; i++) {
 		char *row = near + row_offset(copy, side, w->z, w->y + i) + w->x;
 

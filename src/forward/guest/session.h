@@ -36,6 +36,9 @@ int session_service_wait(void);
 /** session_is_synchronous() - COTENANT_SYNC=1: no call is only posted */
 bool session_is_synchronous(void);
 
+/** session_count_copied() - so much of the program's memory was copied on its way to or from the host */
+void session_count_copied(size_t size);
+
 /** session_grant(), session_revoke() - as struct carrier has them */
 int session_grant(void *address, uint64_t size, bool keep, uint32_t *ret_id);
 int session_revoke(uint32_t id);
