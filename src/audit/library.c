@@ -19,6 +19,7 @@
 
 #define RET_BYTE      0xc3
 #define RET_SEARCH    65536
+#define RET_FIRST     256 /* most calls are shorter */
 #define RET_PIECE     4096
 #define BUILD_ID_NOTE 3
 #define TABLE_MAX     (64UL << 20)    /* libtorch_cuda's symbols take half of it */
@@ -58,12 +59,42 @@ const char *library_call_name(uint32_t row)
 	return row < ROW_COUNT ? names[row] : "?";
 }
 
-static int row_by_name(const char *name)
+/*
+ * All names that are known: rows, and calls that need none. In order, as each of a library's thousand symbols
+ * is looked up while whoever has just mapped it runs on.
+ */
+#define NO_ROW (-1)
+
+struct known {
+	const char *name;
+	int row;
+};
+
+static int known_compare(const void *a, const void *b)
 {
-	for (int i = 0; i < ROW_COUNT; i++)
-		if (strcmp(names[i], name) == 0)
-			return i;
-	return -1;
+	const struct known *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static const struct known *known_find(const char *name)
+{
+	static struct known all[ROW_COUNT + CALL_N];
+	static size_t n;
+
+	if (n == 0) {
+		for (int i = 0; i < ROW_COUNT; i++)
+			all[n++] = (struct known){ names[i], i };
+		qsort(all, n, sizeof(*all), known_compare);
+		for (int i = 0; i < CALL_N; i++) {
+			struct known call = { calls[i].name, NO_ROW };
+
+			if (!bsearch(&call, all, ROW_COUNT, sizeof(call), known_compare))
+				all[n++] = call;
+		}
+		qsort(all, n, sizeof(*all), known_compare);
+	}
+	return bsearch(&(struct known){ .name = name }, all, n, sizeof(*all), known_compare);
 }
 
 /* Words begin with a capital: MemAlloc has two, Allocation one. */
@@ -81,7 +112,7 @@ static bool name_has_word(const char *name, const char *const *words, size_t n_w
 
 static bool name_looks_allocating(const char *name)
 {
-	if (strncmp(name, "cu", 2) != 0 || !isupper((unsigned char)name[2]) || call_find(name))
+	if (strncmp(name, "cu", 2) != 0 || !isupper((unsigned char)name[2]))
 		return false;
 	return name_has_word(name, words_that_make, ARRAY_SIZE(words_that_make)) ||
 	       !name_has_word(name, words_that_take_nothing, ARRAY_SIZE(words_that_take_nothing));
@@ -99,28 +130,11 @@ static const struct library_code *code_of(const struct library_image *image, uin
 	return NULL;
 }
 
-/*
- * An entry is probed behind its endbr64: the kernel steps over that one out of line, which costs several
- * times the rest of a probe, and emulates what mostly follows, a push or a jump.
- */
-static uint64_t skip_endbr64(int fd, uint64_t offset)
-{
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	uint8_t bytes[sizeof(endbr64)];
-
-	if (pread(fd, bytes, sizeof(bytes), offset) == sizeof(bytes) &&
-	    memcmp(bytes, endbr64, sizeof(bytes)) == 0)
-		return offset + sizeof(endbr64);
-	return offset;
-}
-
-static int32_t find_ret(int fd, uint64_t offset, uint64_t end)
+static int32_t find_ret(int fd, uint64_t offset, uint64_t from, uint64_t end)
 {
 	uint8_t bytes[RET_PIECE];
 
-	if (end > offset + RET_SEARCH)
-		end = offset + RET_SEARCH;
-	for (uint64_t at = offset + 1; at < end;) {
+	for (uint64_t at = from; at < end;) {
 		ssize_t n = pread(fd, bytes, MIN(sizeof(bytes), end - at), at);
 		const uint8_t *found = n > 0 ? memchr(bytes, RET_BYTE, n) : NULL;
 
@@ -131,6 +145,28 @@ static int32_t find_ret(int fd, uint64_t offset, uint64_t end)
 		at += n;
 	}
 	return 0;
+}
+
+/*
+ * An entry is probed behind its endbr64: the kernel steps over that one out of line, which costs several
+ * times the rest of a probe, and emulates what mostly follows, a push or a jump.
+ */
+static void call_read_code(int fd, struct library_call *call, uint64_t offset, uint64_t end)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	uint8_t bytes[RET_FIRST];
+	ssize_t n = pread(fd, bytes, MIN(sizeof(bytes), end - offset), offset);
+	size_t skip = n >= (ssize_t)sizeof(endbr64) && memcmp(bytes, endbr64, sizeof(endbr64)) == 0
+			      ? sizeof(endbr64)
+			      : 0;
+	const uint8_t *entry = bytes + skip, *found = NULL;
+
+	call->offset = offset + skip;
+	if (n > (ssize_t)skip + 1)
+		found = memchr(entry + 1, RET_BYTE, n - skip - 1);
+	call->ret_delta = found ? found - entry
+				: find_ret(fd, call->offset, offset + MAX(n, (ssize_t)skip + 1),
+					   MIN(end, call->offset + RET_SEARCH));
 }
 
 static int image_add_unknown(struct library_image *image, const char *name)
@@ -159,7 +195,6 @@ static int image_add_call(int fd, struct library_image *image, uint32_t row, uin
 {
 	const struct library_code *code = code_of(image, address);
 	struct library_call *grown;
-	uint64_t offset;
 
 	if (image_has_call(image, row, address))
 		return 0;
@@ -169,35 +204,33 @@ static int image_add_call(int fd, struct library_image *image, uint32_t row, uin
 	if (!grown)
 		return -ENOMEM;
 	image->calls = grown;
-	offset = skip_endbr64(fd, code->offset + (address - code->address));
-	grown[image->n_calls++] = (struct library_call){
-		.row = row,
-		.address = address,
-		.offset = offset,
-		.ret_delta = find_ret(fd, offset, code->offset + code->size),
-	};
+	grown[image->n_calls] = (struct library_call){ .row = row, .address = address };
+	call_read_code(fd, &grown[image->n_calls++], code->offset + (address - code->address),
+		       code->offset + code->size);
 	return 0;
 }
 
 int library_add(int fd, struct library_image *image, const char *name, uint64_t address)
 {
-	int row;
+	const struct known *known;
 
 	/* Most programs' symbols end here. */
 	if (strncmp(name, "cu", 2) != 0 && strncmp(name, "nvml", 4) != 0)
 		return 0;
-	row = row_by_name(name);
-	if (row < 0)
+	known = known_find(name);
+	if (!known)
 		return name_looks_allocating(name) ? image_add_unknown(image, name) : 0;
-	return rows[row].action == ROW_NOTHING ? 0 : image_add_call(fd, image, row, address);
+	if (known->row == NO_ROW || rows[known->row].action == ROW_NOTHING)
+		return 0;
+	return image_add_call(fd, image, known->row, address);
 }
 
 bool library_has(const struct library_image *image, const char *name)
 {
-	int row = row_by_name(name);
+	const struct known *known = known_find(name);
 
-	for (size_t i = 0; i < image->n_calls; i++)
-		if ((int)image->calls[i].row == row)
+	for (size_t i = 0; known && i < image->n_calls; i++)
+		if ((int)image->calls[i].row == known->row)
 			return true;
 	return false;
 }
