@@ -69,7 +69,7 @@ struct gpu_activity {
 
 /**
  * struct gpu_ops - what a maker does
- * @processes:		fills in at most @cap, tells how many there are in *ret_n
+ * @processes:		fills in at most @cap, tells in *ret_n how many there are, or have to fit at least
  * @activity:		samples younger than @since_us; the same form
  * @driver_limits:	lets the driver itself keep limits on a cgroup folder
  * @utilization:	per cent of time in which something ran, lately

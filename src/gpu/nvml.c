@@ -59,24 +59,30 @@ static int nvml_memory(struct gpu *gpu, unsigned device, struct gpu_memory *ret)
 	return 0;
 }
 
-/* One process can have both kinds of context; it is listed once here, with its sum. */
-static void add_process(struct gpu_process *list, size_t cap, size_t *n,
-			const struct nvml_process *p)
+static int by_pid(const void *a, const void *b)
 {
-	size_t i;
+	const struct gpu_process *x = a, *y = b;
 
-	for (i = 0; i < MIN(*n, cap); i++) {
-		if (list[i].pid != (pid_t)p->pid)
-			continue;
-		if (p->used_bytes == NVML_NOT_AVAILABLE || list[i].used_bytes == GPU_UNKNOWN)
-			list[i].used_bytes = GPU_UNKNOWN;
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* One process can have both kinds of context; it is listed once here, with its sum. */
+static size_t merge(struct gpu_process *list, size_t n)
+{
+	size_t i, kept = 0;
+
+	if (n)
+		qsort(list, n, sizeof(*list), by_pid);
+	for (i = 0; i < n; i++) {
+		if (!kept || list[kept - 1].pid != list[i].pid)
+			list[kept++] = list[i];
+		else if (list[i].used_bytes == GPU_UNKNOWN ||
+			 list[kept - 1].used_bytes == GPU_UNKNOWN)
+			list[kept - 1].used_bytes = GPU_UNKNOWN;
 		else
-			list[i].used_bytes += p->used_bytes;
-		return;
+			list[kept - 1].used_bytes += list[i].used_bytes;
 	}
-	if (*n < cap)
-		list[*n] = (struct gpu_process){ p->pid, p->used_bytes };
-	(*n)++;
+	return kept;
 }
 
 typedef int (*processes_fn)(nvml_device, unsigned *, struct nvml_process *);
@@ -98,8 +104,10 @@ static int add_processes(processes_fn fn, nvml_device handle, struct gpu_process
 	}
 	if (r < 0)
 		return r;
-	for (i = 0; i < n_found; i++)
-		add_process(list, cap, n, &found[i]);
+	for (i = 0; i < n_found; i++, (*n)++) {
+		if (*n < cap)
+			list[*n] = (struct gpu_process){ found[i].pid, found[i].used_bytes };
+	}
 	return 0;
 }
 
@@ -124,7 +132,7 @@ static int nvml_processes(struct gpu *gpu, unsigned device, struct gpu_process *
 		if (r < 0 && r != -EOPNOTSUPP)
 			return r;
 	}
-	*ret_n = n;
+	*ret_n = n > cap ? n : merge(ret, n);
 	return 0;
 }
 
