@@ -49,7 +49,14 @@ static bool is_settled(const struct charged *c, unsigned device, uint64_t device
 	       c->pending[device] == 0 && seen == (device_bytes > 0);
 }
 
-static void settle_charged(struct daemon *d, unsigned device, const struct charged *c,
+/* While nothing is known of what contexts cost, each was charged far more, and the device is believed at once. */
+static bool is_doubtful(const struct daemon *d, unsigned device, const struct charged *c)
+{
+	return d->context_bytes[device] &&
+	       charged_needs_proof(c, charged_find(&d->charged_before, c->pid), device);
+}
+
+static void settle_charged(struct daemon *d, unsigned device, struct charged *c,
 			   const struct gpu_process *running)
 {
 	uint64_t bytes = running ? running->used_bytes : 0;
@@ -61,6 +68,11 @@ static void settle_charged(struct daemon *d, unsigned device, const struct charg
 		return;
 	if (!running && c->use[device] == 0 && c->idle[device] == 0 && c->overhead[device] == 0)
 		return;
+	c->told[device] = bytes;
+	if (is_doubtful(d, device, c)) {
+		d->is_in_doubt = true;
+		return;
+	}
 	if (is_settled(c, device, bytes) ||
 	    engine_settle(d->engine, c->pid, device, bytes, c->n_changes) == 0)
 		learn_context(d, device, c, bytes);
@@ -166,6 +178,7 @@ void daemon_settle(struct daemon *d)
 	unsigned i;
 
 	daemon_read_books(d, UINT64_MAX);
+	d->is_in_doubt = false;
 	for (i = 0; i < daemon_n_devices(d); i++)
 		settle_device(d, i, d->books_read_us + 1);
 	if (d->engine)
@@ -175,6 +188,8 @@ void daemon_settle(struct daemon *d)
 	d->n_settled++;
 	d->settled_us = daemon_monotonic_us();
 	d->settle_took_us = d->settled_us - begun_us;
+	if (d->is_in_doubt)
+		daemon_settle_soon(d);
 }
 
 static int on_settle_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata)
