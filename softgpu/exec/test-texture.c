@@ -292,15 +292,15 @@ static void test_levels(void)
 }
 
 /* Each face has its number. */
-static void test_cube(void)
+/* Faces of so many elements a side, which are numbered one after the other. */
+static void texture_cubes(u32 side, u32 n_faces)
 {
-	static const f32 directions[6][4] = { { 2, 0.5f, -1 },	{ -2, 0.5f, -1 }, { 0.5f, 2, -1 },
-					      { 0.5f, -2, -1 }, { 0.5f, 1, 2 },	  { 0.5f, 1, -2 } };
+	u32 n = side * side * n_faces;
 	f32 *memory;
 
 	kit_reset();
-	memory = kit_alloc(12 * 4);
-	for (u32 i = 0; i < 12; i++)
+	memory = kit_alloc(n * 4);
+	for (u32 i = 0; i < n; i++)
 		memory[i] = (f32)i;
 	texture = (struct exec_texture){
 		.n_levels = 1,
@@ -310,7 +310,17 @@ static void test_cube(void)
 		.normalized = true,
 		.is_layered = true,
 	};
-	texture.levels[0] = (struct exec_texels){ (u64)(uintptr_t)memory, 4, 4, 1, 1, 12 };
+	texture.levels[0] = (struct exec_texels){
+		(u64)(uintptr_t)memory, side * 4, side * side * 4, side, side, n_faces
+	};
+}
+
+static void test_cube(void)
+{
+	static const f32 directions[6][4] = { { 2, 0.5f, -1 },	{ -2, 0.5f, -1 }, { 0.5f, 2, -1 },
+					      { 0.5f, -2, -1 }, { 0.5f, 1, 2 },	  { 0.5f, 1, -2 } };
+
+	texture_cubes(1, 12);
 	for (u32 face = 0; face < 6; face++) {
 		test_one("tex.cube finds the face",
 			 "tex.cube.v4.f32.f32 {%f8, %f9, %f10, %f11}, [%x2, {%f0, %f1, %f2, %f3}];",
@@ -327,21 +337,8 @@ static void test_cube_gather(void)
 {
 	static const f32 directions[6][4] = { { 1, 0, 0 },  { -1, 0, 0 }, { 0, 1, 0 },
 					      { 0, -1, 0 }, { 0, 0, 1 },  { 0, 0, -1 } };
-	f32 *memory;
 
-	kit_reset();
-	memory = kit_alloc(24 * 4);
-	for (u32 i = 0; i < 24; i++)
-		memory[i] = (f32)i;
-	texture = (struct exec_texture){
-		.n_levels = 1,
-		.format = EXEC_FORMAT_F32,
-		.n_channels = 1,
-		.is_float = true,
-		.normalized = true,
-		.is_layered = true,
-	};
-	texture.levels[0] = (struct exec_texels){ (u64)(uintptr_t)memory, 8, 16, 2, 2, 6 };
+	texture_cubes(2, 6);
 	for (u32 face = 0; face < 6; face++) {
 		f32 first = (f32)(4 * face);
 
