@@ -3,7 +3,9 @@
  * The batch engine that has started a job: it is told to stop it, to let it go, to start it
  * elsewhere or to end it, by a program that knows how.
  *
- *	PROGRAM notify|suspend|resume|evict|kill JOB [TEXT]
+ *	PROGRAM notify JOB TEXT
+ *	PROGRAM suspend|resume JOB
+ *	PROGRAM evict|kill JOB PEAK	the most that it held of a device, in MiB
  *
  * The program answers with one line of what it did, or of why not. Nothing here waits for it.
  */

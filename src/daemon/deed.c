@@ -14,8 +14,10 @@
 #include "daemon/cgroup.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 
+#define MIB		 ((uint64_t)1 << 20)
 #define LOOK_EVERY_US	 20000
 #define FREEZE_WITHIN_MS 2000
 #define TERM_GRACE_MS	 5000
@@ -290,6 +292,7 @@ static bool is_being_ended(const struct overuse *o, uint32_t tenant)
 void deed_end(struct overuse *o, struct live_incident *live, const struct tenant *t,
 	      struct incident_entry *entry)
 {
+	char peak[24];
 	struct deed *deed;
 	int r;
 
@@ -308,9 +311,10 @@ void deed_end(struct overuse *o, struct live_incident *live, const struct tenant
 		return;
 	}
 	incident_log_put_entry(o->history, &deed->entry);
+	snprintf(peak, sizeof(peak), "%" PRIu64, (live->row.peak_bytes + MIB - 1) / MIB);
 	/* The action's name is the engine's word for it. */
 	if (t->spec.job &&
-	    batch_tell(&o->batch, entry->action, t->spec.job, NULL, on_answer, deed) == 0) {
+	    batch_tell(&o->batch, entry->action, t->spec.job, peak, on_answer, deed) == 0) {
 		deed->stage = DEED_ASKED;
 		deed->asked = true;
 	} else {

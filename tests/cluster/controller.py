@@ -52,8 +52,17 @@ class Instance:
         self.name = f"{name}.0"
         self.folder = folder
 
-    def started(self):
+    def number(self):
         found = eventually(lambda: [i for i in self.controller.instances() if i[0] == self.name and i[1] == "running"],
                            f"{self.name} runs", 20)
-        self.job = self.controller.cluster.adopt(int(found[0][2].split()[1]), self.folder).started()
+        return int(found[0][2].split()[1])
+
+    def started(self):
+        self.job = self.controller.cluster.adopt(self.number(), self.folder).started()
+        return self.job
+
+    def moved(self):
+        """It has begun again, elsewhere, perhaps as another job."""
+        self.job.started()
+        self.job.number = self.number()
         return self.job

@@ -25,10 +25,27 @@ def test_an_evicted_one_is_moved(cluster, controller):
     job = greedy.started()
     node = job.show("NodeList")
     assert job.alloc(7 * GIB // 2) > 0
-    job.started()
+    greedy.moved()
     assert job.show("NodeList") != node and job.show("Restarts") == "1"
     assert len(controller.jobs("greedy.0")) == 1
     assert f"move\tgreedy.0\tjob {job.number}" in controller.do("log")
+
+
+def test_an_evicted_one_asks_for_what_it_held(cluster, controller):
+    # It moves from one type of device to another, where Slurm would leave it the former one as well.
+    cluster.submit("-w", "n1", f"--gres=shard:g0:{SHARDS}").started()
+    for node in ("n2", "n3"):
+        cluster.submit("-w", node, f"--gres=shard:g1:{SHARDS}").started()
+    greedy = controller.serve("greedy", "--gpu-mem=1G", "--gpu-raise=3G", "--gpu-policy=evict")
+    job = greedy.started()
+    assert job.show("JOB_GRES") == "shard:g1:1024"
+    assert job.alloc(7 * GIB // 2) > 0
+    greedy.moved()
+    assert job.show("JOB_GRES") == "shard:g0:3072"
+    shown = job.node().json("show", job.tenant())
+    assert shown["limits"]["memory.low"] == "3G" and len(shown["gpus"]) == 1
+    assert [i[0] for i in controller.instances()] == ["greedy.0"] and "for 3072M" in controller.do("log")
+    assert controller.do("list").split("\t")[1] == "3072M" and len(controller.jobs("greedy.0")) == 1
 
 
 def test_one_whose_node_is_drained_is_placed_anew(cluster, controller):
@@ -110,5 +127,6 @@ def test_what_cannot_be_a_service_is_refused(cluster, controller):
                         (["set", "a", "true", "--gpu-mem=1G", "--replicas=-1"], "is not a number"),
                         (["set", "a", "true", "--gpu-mem=1G", "--placement=best"], "is not binpack"),
                         (["set", "a", "true", "--gpu-mem=1G", "--gpu-policy=pardon"], "is not warn"),
+                        (["set", "a", "true", "--gpu-mem=1G", "--gpu-raise=1G"], "is not a size above"),
                         (["remove", "a"], "there is no service"), (["explain", "a.0"], "no such instance")):
         assert said in cluster.refused(CONTROLLER, *words, f"--state={controller.state}")

@@ -81,6 +81,27 @@ static void job_cancel(struct world *w, struct reconcile_job *job)
 		job_remove(w, job - w->jobs);
 }
 
+/*
+ * A device of another type is another job's: both are there where whoever orders it dies between the two
+ * orders that it takes.
+ */
+static void job_move(struct world *w, struct reconcile_job *job, size_t device)
+{
+	if (job->device != RECONCILE_NO_DEVICE && device % 2 == job->device % 2) {
+		job->device = device;
+		return;
+	}
+	if (w->n_jobs == WORLD_JOBS)
+		return;
+	w->saved[w->n_jobs] = false;
+	w->jobs[w->n_jobs] = *job;
+	w->jobs[w->n_jobs].id = ++w->last_id;
+	w->jobs[w->n_jobs].avoid_node = PLACEMENT_NO_NODE;
+	w->jobs[w->n_jobs++].device = device;
+	if (world_random(w, 8))
+		job_cancel(w, job);
+}
+
 void world_obey(struct world *w, const struct reconcile_action *order)
 {
 	struct reconcile_job *job = job_find(w, order->job);
@@ -94,7 +115,7 @@ void world_obey(struct world *w, const struct reconcile_action *order)
 	else if (job->state == RECONCILE_HELD && order->kind == RECONCILE_RELEASE)
 		job->state = RECONCILE_PENDING;
 	else if (job->state == RECONCILE_HELD && order->kind == RECONCILE_MOVE)
-		job->device = order->device;
+		job_move(w, job, order->device);
 }
 
 /* --- Slurm --- */

@@ -39,6 +39,7 @@ enum option_id {
 	OPTION_MUNGE,
 	OPTION_REPLICAS,
 	OPTION_MEMORY,
+	OPTION_RAISE,
 	OPTION_COMPUTE,
 	OPTION_POLICY,
 	OPTION_PRIORITY,
@@ -56,6 +57,7 @@ static const struct option table[] = {
 	[OPTION_MUNGE] = { "munge-socket", required_argument, NULL, OPTION_MUNGE },
 	[OPTION_REPLICAS] = { "replicas", required_argument, NULL, OPTION_REPLICAS },
 	[OPTION_MEMORY] = { "gpu-mem", required_argument, NULL, OPTION_MEMORY },
+	[OPTION_RAISE] = { "gpu-raise", required_argument, NULL, OPTION_RAISE },
 	[OPTION_COMPUTE] = { "gpu-compute", required_argument, NULL, OPTION_COMPUTE },
 	[OPTION_POLICY] = { "gpu-policy", required_argument, NULL, OPTION_POLICY },
 	[OPTION_PRIORITY] = { "priority", required_argument, NULL, OPTION_PRIORITY },
@@ -100,6 +102,22 @@ static int read_request(const char *const values[N_OPTIONS], struct service *ser
 	return 0;
 }
 
+/* Up to what the request may be raised; more than an instance asks for to begin with. */
+static int read_raise(const char *text, struct service *service)
+{
+	char reason[GPU_REQUEST_REASON];
+	struct gpu_request request = {};
+
+	if (!text)
+		return 0;
+	if (gpu_request_memory(text, &request, reason) < 0)
+		return log_err(-EINVAL, "--gpu-raise: %s", reason);
+	if (request.max_bytes || request.low_mib <= service->memory_mib)
+		return log_err(-EINVAL, "--gpu-raise: '%s' is not a size above --gpu-mem", text);
+	service->raise_mib = request.low_mib;
+	return 0;
+}
+
 static int read_service(const char *const values[N_OPTIONS], const char *name, char *command,
 			struct service *ret)
 {
@@ -119,7 +137,9 @@ static int read_service(const char *const values[N_OPTIONS], const char *name, c
 	r = read_number("replicas", replicas, MAX_REPLICAS, &ret->n_replicas);
 	if (r == 0)
 		r = read_number("priority", priority, UINT32_MAX, &ret->priority);
-	return r < 0 ? r : read_request(values, ret);
+	if (r == 0)
+		r = read_request(values, ret);
+	return r < 0 ? r : read_raise(values[OPTION_RAISE], ret);
 }
 
 static int verb_set(struct store *store, const char *const values[N_OPTIONS], int n, char **words)
@@ -223,7 +243,8 @@ static void show_instance(const struct picture *picture, const struct service *s
 						    ? &picture->world.device_names[job->device]
 						    : NULL;
 
-	printf("%s.%" PRIu32 "\t%" PRIu64 "M\t", service->name, instance, service->memory_mib);
+	printf("%s.%" PRIu32 "\t%" PRIu64 "M\t", service->name, instance,
+	       job ? job->memory_mib : service->memory_mib);
 	if (job)
 		printf("%s\tjob %" PRIu32 "\t%s %s\n", state_names[job->state], job->id,
 		       device ? device->node : "-", device ? device->type : "");
@@ -261,10 +282,11 @@ static void book_jobs(struct world *world)
 }
 
 static void explain_devices(struct picture *picture, const struct service *service,
-			    uint32_t avoid_node)
+			    const struct reconcile_job *job)
 {
-	struct placement_request request = { service->memory_mib, service->compute_permille,
-					     service->order, avoid_node, NULL };
+	struct placement_request request = { job ? job->memory_mib : service->memory_mib,
+					     service->compute_permille, service->order,
+					     job ? job->avoid_node : PLACEMENT_NO_NODE, NULL };
 	struct world *world = &picture->world;
 	char text[200];
 	size_t i;
@@ -283,7 +305,7 @@ static int explain(struct picture *picture, const struct service *service, uint3
 
 	show_instance(picture, service, instance);
 	if (!job || job->device == RECONCILE_NO_DEVICE)
-		explain_devices(picture, service, job ? job->avoid_node : PLACEMENT_NO_NODE);
+		explain_devices(picture, service, job);
 	return 0;
 }
 
@@ -412,7 +434,7 @@ static const struct {
 	const char *help;
 } verbs[] = {
 	{ "set", verb_set,
-	  "NAME COMMAND --gpu-mem=SIZE [--replicas=N] [--gpu-compute=PCT] [--gpu-policy=STEPS]\n"
+	  "NAME COMMAND --gpu-mem=SIZE [--gpu-raise=SIZE] [--replicas=N] [--gpu-compute=PCT] [--gpu-policy=STEPS]\n"
 	  "        [--priority=N] [--placement=binpack|spread|spread-nodes]: what is to run" },
 	{ "remove", verb_remove, "NAME: what is no longer to run" },
 	{ "list", verb_list, "the instances, their jobs and devices" },

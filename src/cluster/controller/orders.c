@@ -55,22 +55,18 @@ static void add_variable(struct request *request, char *variable)
 	request->variables[request->n_variables++] = variable;
 }
 
-static int fill_request(const struct world *world, const struct service *service,
-			const struct reconcile_action *action, struct request *ret)
+static int fill_request(const struct service *service, const struct identity *identity, char *gres,
+			struct request *ret)
 {
 	static const char option[] = "_SLURM_SPANK_OPTION_cotenant_gpu_";
 	char percent[QUANTITY_TEXT];
-	struct identity identity;
 	uint32_t i;
-	int r;
+	int r = 0;
 
-	r = identity_make(service->id, action->instance, &identity);
-	if (r < 0)
-		return r;
-	identity_print(&identity, ret->comment);
-	ret->name = str_format("%s.%" PRIu32, service->name, action->instance);
+	identity_print(identity, ret->comment);
+	ret->name = str_format("%s.%" PRIu32, service->name, identity->instance);
 	ret->script = str_format("#!/bin/sh\n%s\n", service->command);
-	ret->gres = shards_on(world, action->device, service->memory_mib);
+	ret->gres = gres;
 	add_variable(ret,
 		     strdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
 	if (*service->policy)
@@ -115,19 +111,31 @@ static int submit_request(const struct world *world, size_t device, struct reque
 	return 0;
 }
 
-static int submit(const struct world *world, const struct service *service,
-		  const struct reconcile_action *action, uint32_t *ret_job, char words[ORDER_WORDS])
+static int submit_as(const struct world *world, const struct service *service,
+		     const struct identity *identity, size_t device, uint64_t memory_mib,
+		     uint32_t *ret_job)
 {
 	_cleanup_(request_done) struct request request = {};
 	int r;
 
-	r = fill_request(world, service, action, &request);
+	r = fill_request(service, identity, shards_on(world, device, memory_mib), &request);
+	return r < 0 ? r : submit_request(world, device, &request, ret_job);
+}
+
+static int submit(const struct world *world, const struct service *service,
+		  const struct reconcile_action *action, uint32_t *ret_job, char words[ORDER_WORDS])
+{
+	const struct world_device *device = &world->device_names[action->device];
+	struct identity identity;
+	int r;
+
+	r = identity_make(service->id, action->instance, &identity);
 	if (r == 0)
-		r = submit_request(world, action->device, &request, ret_job);
+		r = submit_as(world, service, &identity, action->device, service->memory_mib,
+			      ret_job);
 	if (r == -EIO)
 		return failed(words);
-	snprintf(words, ORDER_WORDS, "held, for %s %s", world->device_names[action->device].node,
-		 world->device_names[action->device].type);
+	snprintf(words, ORDER_WORDS, "held, for %s %s", device->node, device->type);
 	return r;
 }
 
@@ -148,30 +156,63 @@ static int release(uint32_t number, char words[ORDER_WORDS])
 }
 
 /* That it was moved is written with the place itself, so that both are true or none. */
-static int move(const struct world *world, const struct service *service,
-		const struct reconcile_action *action, char words[ORDER_WORDS])
+static int rebind(const struct world *world, size_t index, size_t to)
 {
-	const struct world_device *device = &world->device_names[action->device];
-	size_t index = world_find_job(world, action->job);
-	const struct world_job *job = &world->job_names[index];
-	struct identity identity = job->identity;
-	_cleanup_free_ char *gres = shards_on(world, action->device, service->memory_mib);
+	struct identity identity = world->job_names[index].identity;
+	_cleanup_free_ char *gres = shards_on(world, to, world->jobs[index].memory_mib);
 	char comment[IDENTITY_SIZE];
 	job_desc_msg_t change;
 
 	if (!gres)
 		return -ENOMEM;
-	identity.n_placed = job->n_restarts;
+	identity.n_placed = world->job_names[index].n_restarts;
 	identity_print(&identity, comment);
 	slurm_init_job_desc_msg(&change);
-	change.job_id = action->job;
+	change.job_id = world->jobs[index].id;
 	change.comment = comment;
-	change.req_nodes = (char *)device->node;
+	change.req_nodes = (char *)world->device_names[to].node;
 	change.tres_per_node = gres;
-	if (slurm_update_job(&change) != SLURM_SUCCESS)
+	return slurm_update_job(&change) == SLURM_SUCCESS ? 0 : -EIO;
+}
+
+/*
+ * The same request as another job. Both are held until they are seen, and then one is cancelled, should
+ * that not happen here.
+ */
+static int replace(const struct world *world, const struct service *service, size_t index,
+		   size_t to, uint32_t *ret_job)
+{
+	const struct reconcile_job *job = &world->jobs[index];
+	struct identity identity = world->job_names[index].identity;
+	int r;
+
+	identity.n_placed = 0;
+	r = submit_as(world, service, &identity, to, job->memory_mib, ret_job);
+	if (r < 0)
+		return r;
+	return slurm_kill_job(job->id, SIGKILL, 0) == SLURM_SUCCESS ? 0 : -EIO;
+}
+
+/*
+ * Slurm adds what it is told of another type to what a job asks for already, and lets nobody take that
+ * away: such a job would be given both devices. So it keeps its number only on a device of its type.
+ */
+static int move(const struct world *world, const struct service *service,
+		const struct reconcile_action *action, uint32_t *ret_job, char words[ORDER_WORDS])
+{
+	const struct world_device *device = &world->device_names[action->device];
+	size_t index = world_find_job(world, action->job);
+	int r;
+
+	if (str_eq(world->job_names[index].type, device->type))
+		r = rebind(world, index, action->device);
+	else
+		r = replace(world, service, index, action->device, ret_job);
+	if (r == -EIO)
 		return failed(words);
-	snprintf(words, ORDER_WORDS, "to %s %s", device->node, device->type);
-	return 0;
+	snprintf(words, ORDER_WORDS, "to %s %s, for %" PRIu64 "M", device->node, device->type,
+		 world->jobs[index].memory_mib);
+	return r;
 }
 
 static int cancel(const struct reconcile_action *action, char words[ORDER_WORDS])
@@ -192,7 +233,7 @@ int order_send(const struct world *world, const struct service *service,
 	case RECONCILE_RELEASE:
 		return release(action->job, words);
 	case RECONCILE_MOVE:
-		return move(world, service, action, words);
+		return move(world, service, action, ret_job, words);
 	case RECONCILE_CANCEL:
 		return cancel(action, words);
 	case RECONCILE_WAIT:

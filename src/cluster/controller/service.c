@@ -64,9 +64,17 @@ const char *service_order_name(enum placement_order order)
 	return order_names[order];
 }
 
-/* --- identity --- */
+uint64_t service_raised(const struct service *service, uint64_t memory_mib, const char *note)
+{
+	const char *digits = note ? str_after(note, PEAK_NOTE) : NULL;
+	uint64_t peak_mib;
 
-static const char prefix[] = "cotenant:";
+	if (!digits || str_parse_u64(digits, &peak_mib) < 0)
+		return memory_mib;
+	return MAX(memory_mib, MIN(peak_mib, service->raise_mib));
+}
+
+/* --- identity --- */
 
 int identity_make(uint32_t service, uint32_t instance, struct identity *ret)
 {
@@ -83,7 +91,7 @@ int identity_make(uint32_t service, uint32_t instance, struct identity *ret)
 
 void identity_print(const struct identity *identity, char ret[IDENTITY_SIZE])
 {
-	snprintf(ret, IDENTITY_SIZE, "%s%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":%s", prefix,
+	snprintf(ret, IDENTITY_SIZE, IDENTITY_PREFIX "%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":%s",
 		 identity->service, identity->instance, identity->n_placed, identity->uuid);
 }
 
@@ -107,7 +115,7 @@ static const char *take_number(const char *s, uint32_t *ret)
 int identity_parse(const char *comment, struct identity *ret)
 {
 	struct identity identity = {};
-	const char *rest = str_after(comment, prefix);
+	const char *rest = str_after(comment, IDENTITY_PREFIX);
 
 	rest = take_number(rest, &identity.service);
 	rest = take_number(rest, &identity.instance);

@@ -17,6 +17,7 @@
  * @command:		a line for a shell
  * @compute_permille:	of the device's time; 0 where it takes what is left over
  * @policy:		what is done about over-use, "" for the node's own choice
+ * @raise_mib:		an instance that is evicted asks elsewhere for what it held, up to this; 0: no more than before
  */
 struct service {
 	uint32_t id;
@@ -28,6 +29,7 @@ struct service {
 	uint64_t memory_mib;
 	uint32_t compute_permille;
 	enum placement_order order;
+	uint64_t raise_mib;
 };
 
 struct services {
@@ -47,8 +49,20 @@ void services_done(struct services *services);
 int service_order_parse(const char *text, enum placement_order *ret);
 const char *service_order_name(enum placement_order order);
 
-#define IDENTITY_UUID 37
-#define IDENTITY_SIZE 128
+/**
+ * service_raised() - what an instance asks for that was evicted
+ * @memory_mib:	what it asked for
+ * @note:	what was noted of what it held, see PEAK_NOTE; NULL for nothing
+ */
+uint64_t service_raised(const struct service *service, uint64_t memory_mib, const char *note);
+
+/* In the administrator's comment of an instance's job: what it held at the most, in MiB. */
+#define PEAK_NOTE      "cotenant-peak:"
+#define PEAK_NOTE_SIZE 64
+
+#define IDENTITY_PREFIX "cotenant:"
+#define IDENTITY_UUID	37
+#define IDENTITY_SIZE	128
 
 /**
  * struct identity - what an instance's job says of itself in its comment

@@ -48,6 +48,24 @@ void store_close(struct store *store)
 	free(store);
 }
 
+static bool has_column(sqlite3 *db, const char *table, const char *column)
+{
+	return sqlite3_table_column_metadata(db, NULL, table, column, NULL, NULL, NULL, NULL,
+					     NULL) == SQLITE_OK;
+}
+
+/* What a file of an earlier release lacks. Somebody else may add it in between. */
+static int add_columns(sqlite3 *db)
+{
+	int r = SQLITE_OK;
+
+	if (!has_column(db, "services", "raise_mib"))
+		r = sqlite3_exec(
+			db, "ALTER TABLE services ADD COLUMN raise_mib INTEGER NOT NULL DEFAULT 0",
+			NULL, NULL, NULL);
+	return r != SQLITE_OK && has_column(db, "services", "raise_mib") ? SQLITE_OK : r;
+}
+
 /* Two that make the file at once: SQLite lets neither wait for the other while its journal changes. */
 static int apply_schema(sqlite3 *db)
 {
@@ -58,6 +76,8 @@ static int apply_schema(sqlite3 *db)
 		if (tries)
 			usleep(TRY_EVERY_MS * 1000);
 		r = sqlite3_exec(db, schema, NULL, NULL, NULL);
+		if (r == SQLITE_OK)
+			r = add_columns(db);
 	}
 	return r;
 }
@@ -110,6 +130,7 @@ static int read_service(sqlite3_stmt *s, struct service *ret)
 		.memory_mib = sqlite3_column_int64(s, 6),
 		.compute_permille = sqlite3_column_int64(s, 7),
 		.order = sqlite3_column_int(s, 8),
+		.raise_mib = sqlite3_column_int64(s, 9),
 	};
 	str_copy(ret->name, sizeof(ret->name), (const char *)sqlite3_column_text(s, 1));
 	str_copy(ret->policy, sizeof(ret->policy), (const char *)sqlite3_column_text(s, 3));
@@ -151,10 +172,11 @@ int store_put(struct store *store, const struct service *service)
 	r = prepare(
 		store,
 		"INSERT INTO services (name, command, policy, replicas, priority, memory_mib,"
-		" compute_permille, placement) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+		" compute_permille, placement, raise_mib) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
 		" command = excluded.command, policy = excluded.policy, replicas = excluded.replicas,"
 		" priority = excluded.priority, memory_mib = excluded.memory_mib,"
-		" compute_permille = excluded.compute_permille, placement = excluded.placement",
+		" compute_permille = excluded.compute_permille, placement = excluded.placement,"
+		" raise_mib = excluded.raise_mib",
 		&s);
 	if (r < 0)
 		return r;
@@ -166,6 +188,7 @@ int store_put(struct store *store, const struct service *service)
 	sqlite3_bind_int64(s, 6, service->memory_mib);
 	sqlite3_bind_int64(s, 7, service->compute_permille);
 	sqlite3_bind_int(s, 8, service->order);
+	sqlite3_bind_int64(s, 9, service->raise_mib);
 	return finish(s);
 }
 

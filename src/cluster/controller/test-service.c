@@ -19,6 +19,7 @@ static const char *const not_identities[] = {
 
 int main(void)
 {
+	struct service service = { .memory_mib = 1024, .raise_mib = 3072 };
 	struct identity made = {}, read = {};
 	char text[IDENTITY_SIZE];
 	enum placement_order order;
@@ -34,6 +35,15 @@ int main(void)
 	for (i = 0; i < ARRAY_SIZE(not_identities); i++)
 		check(identity_parse(not_identities[i], &read) < 0, "identity: '%s' is none",
 		      not_identities[i]);
+	check(service_raised(&service, 1024, "cotenant-peak:2048") == 2048 &&
+		      service_raised(&service, 1024, "cotenant-peak:4096") == 3072 &&
+		      service_raised(&service, 1024, "cotenant-peak:512") == 1024 &&
+		      service_raised(&service, 1024, NULL) == 1024 &&
+		      service_raised(&service, 1024, "somebody's own words") == 1024,
+	      "raised: to what it held, no further than it may");
+	service.raise_mib = 0;
+	check(service_raised(&service, 1024, "cotenant-peak:2048") == 1024,
+	      "raised: not where it was not asked for");
 	check(service_order_parse("spread-nodes", &order) == 0 && order == PLACEMENT_SPREAD_NODES &&
 		      service_order_parse("anyhow", &order) < 0,
 	      "order: by its name");

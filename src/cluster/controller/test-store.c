@@ -21,7 +21,8 @@ static bool put(struct store *store, const char *name, uint32_t n_replicas)
 				   .priority = 100,
 				   .memory_mib = 1024,
 				   .compute_permille = 300,
-				   .order = PLACEMENT_SPREAD };
+				   .order = PLACEMENT_SPREAD,
+				   .raise_mib = 2048 };
 
 	str_copy(service.name, sizeof(service.name), name);
 	return store_put(store, &service) == 0;
@@ -115,7 +116,8 @@ int main(void)
 	check(store_services(store, &services) == 0 && services.n == 2 &&
 		      service_find(&services, "web")->n_replicas == 3 &&
 		      str_eq(service_find(&services, "web")->command, "sleep 1") &&
-		      service_find(&services, "web")->order == PLACEMENT_SPREAD,
+		      service_find(&services, "web")->order == PLACEMENT_SPREAD &&
+		      service_find(&services, "web")->raise_mib == 2048,
 	      "store: reads what was written");
 	first = service_find(&services, "batch")->id;
 	check(store_remove(store, "batch") == 1 && store_remove(store, "batch") == 0,

@@ -157,9 +157,9 @@ static int add_job(struct world *world, const struct reconcile_job *job,
 	return 0;
 }
 
-/* The device of a list of resources on a node; the memory goes to the job. */
+/* The device of a list of resources on a node; the memory goes to the job, the device's type to its name. */
 static void book_list(const struct world *world, const char *node, const char *list,
-		      struct reconcile_job *job)
+		      struct reconcile_job *job, struct world_job *name)
 {
 	struct gres item;
 
@@ -168,6 +168,7 @@ static void book_list(const struct world *world, const char *node, const char *l
 			continue;
 		job->memory_mib = item.count;
 		job->device = find_device(world, node, item.type);
+		str_copy(name->type, sizeof(name->type), item.type);
 	}
 }
 
@@ -221,10 +222,13 @@ static int add_instance(struct world *world, const struct services *services,
 		.avoid_node = PLACEMENT_NO_NODE,
 	};
 
-	book_list(world, node, from->tres_per_node, &job);
+	book_list(world, node, from->tres_per_node, &job, &name);
 	if (was_sent_away(&job, &name)) {
 		job.device = RECONCILE_NO_DEVICE;
 		job.avoid_node = find_node(world, node);
+		if (service)
+			job.memory_mib =
+				service_raised(service, job.memory_mib, from->admin_comment);
 	}
 	return add_job(world, &job, &name);
 }

@@ -24,10 +24,12 @@ struct world_device {
  * struct world_job - beside its reconcile_job
  * @identity:	of an instance's job
  * @n_restarts:	how often Slurm has started it anew
+ * @type:	of the device that it asks Slurm for
  */
 struct world_job {
 	struct identity identity;
 	uint32_t n_restarts;
+	char type[GRES_NAME];
 };
 
 /**

@@ -5,16 +5,19 @@
  *	cotenant-slurm notify JOB TEXT		tell whoever waits for it
  *	cotenant-slurm suspend JOB
  *	cotenant-slurm resume JOB
- *	cotenant-slurm evict JOB		end it here and start it on another node
- *	cotenant-slurm kill JOB
+ *	cotenant-slurm evict JOB PEAK		end it here and start it on another node
+ *	cotenant-slurm kill JOB PEAK
  *
  * One line says what was done, or why not; the exit status is then 1.
  *
  * An eviction is three calls. A requeue alone would let the job wait two minutes, and its
  * node can be excluded only while it waits; so it is requeued held, and when it waits one
  * update excludes the node and lets it go at once. A job that asks for this very node stays
- * held: where else it may run is for whoever bound it to say.
+ * held: where else it may run is for whoever bound it to say. If that is cotenant-cluster, it
+ * finds in the job what it held here at the most, in MiB, as it may ask for so much elsewhere.
  */
+#include "cluster/controller/service.h"
+
 #include "base/str.h"
 
 #include <errno.h>
@@ -138,18 +141,36 @@ static int release_elsewhere(uint32_t number, char *avoid)
 	return slurm_update_job(&change);
 }
 
-static int evict(uint32_t number)
+/* Before it is requeued: whoever waits for that finds it there. */
+static int note_peak(const job_info_t *job, const char *peak)
+{
+	char note[PEAK_NOTE_SIZE];
+	job_desc_msg_t change;
+
+	if (!peak || !job->comment || !str_after(job->comment, IDENTITY_PREFIX))
+		return SLURM_SUCCESS;
+	snprintf(note, sizeof(note), PEAK_NOTE "%s", peak);
+	slurm_init_job_desc_msg(&change);
+	change.job_id = job->job_id;
+	change.admin_comment = note;
+	return slurm_update_job(&change);
+}
+
+static int evict(uint32_t number, const char *peak)
 {
 	_cleanup_free_ char *avoid = NULL;
 	job_info_msg_t *jobs;
 	bool is_bound;
+	int r;
 
 	if (load_job(number, &jobs) < 0)
 		return failed("not requeued");
 	avoid = nodes_to_avoid(&jobs->job_array[0]);
 	is_bound = avoid && is_in(avoid, jobs->job_array[0].req_nodes);
+	r = note_peak(&jobs->job_array[0], peak);
 	slurm_free_job_info_msg(jobs);
-	if (!avoid || slurm_requeue(number, JOB_REQUEUE_HOLD) != SLURM_SUCCESS)
+	if (!avoid || r != SLURM_SUCCESS ||
+	    slurm_requeue(number, JOB_REQUEUE_HOLD) != SLURM_SUCCESS)
 		return failed("not requeued");
 	if (is_bound) {
 		printf("requeued and held: it asks for %s itself\n", avoid);
@@ -182,7 +203,7 @@ static int do_word(const char *word, uint32_t job, char *text)
 	if (str_eq(word, "resume"))
 		return done(slurm_resume(job), "resumed", "not resumed");
 	if (str_eq(word, "evict"))
-		return evict(job);
+		return evict(job, text);
 	if (str_eq(word, "kill"))
 		return done(slurm_kill_job(job, SIGKILL, 0), "cancelled", "not cancelled");
 	fprintf(stderr, "cotenant-slurm: '%s' is not notify, suspend, resume, evict or kill\n",
@@ -197,7 +218,7 @@ int main(int argc, char **argv)
 	if (argc < 3 || argc > 4 || str_parse_u64(argv[2], &job) < 0 || job == 0 ||
 	    job > UINT32_MAX) {
 		fprintf(stderr,
-			"usage: cotenant-slurm notify|suspend|resume|evict|kill JOB [TEXT]\n");
+			"usage: cotenant-slurm notify|suspend|resume|evict|kill JOB [TEXT|PEAK]\n");
 		return 2;
 	}
 	slurm_init(NULL);
