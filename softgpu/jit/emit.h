@@ -114,7 +114,7 @@ LLVMValueRef emit_reload(struct emit *e, uint32_t operand);
 
 void emit_plain(struct emit *e, const struct jit_insn *in);  /* emit-op.c */
 void emit_memory(struct emit *e, const struct jit_insn *in); /* emit-memory.c */
-void emit_param(struct emit *e, const struct jit_insn *in);
+void emit_param(struct emit *e, const struct jit_insn *in);  /* emit-sreg.c */
 void emit_sreg(struct emit *e, const struct jit_insn *in);
 void emit_warp(struct emit *e, const struct jit_insn *in); /* emit-warp.c */
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The checks of an access, the same as the interpreter's (softgpu/exec/access.h), and its pointers.
+ */
+#include "softgpu/exec/machine.h"
+#include "softgpu/jit/access.h"
+#include "softgpu/mem/space.h"
+
+/* The addresses as 64 bits, of lane 0 or of all. */
+LLVMValueRef access_address(struct access *a, bool vector)
+{
+	bool is_wide = a->in->insn_flags & INSN_WIDE_ADDRESS;
+	uint8_t cls = is_wide ? PTX_CLASS_D : PTX_CLASS_W;
+	LLVMBuilderRef b = a->e->b;
+	LLVMValueRef v = emit_operand(a->e, a->in->args[0], cls, vector);
+
+	v = LLVMBuildAdd(b, v,
+			 emit_int(a->e, LLVMTypeOf(v), is_wide ? a->in->imm : (uint32_t)a->in->imm),
+			 "");
+	if (is_wide)
+		return v;
+	return LLVMBuildZExt(b, v, vector ? emit_vector_of(a->e, a->e->i64) : a->e->i64, "");
+}
+
+/* ---- checks ------------------------------------------------------------------------------------- */
+
+LLVMValueRef access_is_aligned(struct access *a, LLVMValueRef bits)
+{
+	LLVMValueRef low = LLVMBuildAnd(a->e->b, bits, access_wide(a, a->size - 1), "");
+
+	return access_compare(a, LLVMIntEQ, low, access_wide(a, 0));
+}
+
+/* Global memory: may the kernel touch the 2 MiB in which this address is? */
+static LLVMValueRef is_allowed(struct access *a, LLVMValueRef at, bool read, bool write)
+{
+	struct emit *e = a->e;
+	LLVMValueRef number = LLVMBuildLShr(e->b, at, access_wide(a, SPACE_BLOCK_SHIFT), "");
+	LLVMValueRef inside = access_compare(a, LLVMIntULT, number, access_wide(a, SPACE_N_BLOCKS)),
+		     access;
+	LLVMValueRef need = emit_int(e, e->i8, (read ? SPACE_READ : 0) | (write ? SPACE_WRITE : 0));
+
+	number = LLVMBuildSelect(e->b, inside, number, access_wide(a, 0), "");
+	access = emit_load(e, e->i8, LLVMBuildGEP2(e->b, e->i8, e->space, &number, 1, ""), 1);
+	access = LLVMBuildAnd(e->b, access, need, "");
+	return access_both(a, inside, LLVMBuildICmp(e->b, LLVMIntEQ, access, need, ""));
+}
+
+/* From first to last, which are the ends of what the lanes touch, lane's size aside. */
+LLVMValueRef access_is_range(struct access *a, LLVMValueRef first, LLVMValueRef last, bool read,
+			     bool write)
+{
+	LLVMValueRef differ, fits;
+
+	if (a->shared) {
+		fits = access_compare(a, LLVMIntULE,
+				      LLVMBuildAdd(a->e->b, last, access_wide(a, a->size), ""),
+				      a->limit);
+		return access_both(a, access_compare(a, LLVMIntULE, first, last), fits);
+	}
+	differ = LLVMBuildLShr(a->e->b, LLVMBuildXor(a->e->b, first, last, ""),
+			       access_wide(a, SPACE_BLOCK_SHIFT), "");
+	return access_both(a, access_compare(a, LLVMIntEQ, differ, access_wide(a, 0)),
+			   is_allowed(a, first, read, write));
+}
+
+/* ---- places ------------------------------------------------------------------------------------- */
+
+LLVMValueRef access_pointer(struct access *a, LLVMValueRef at)
+{
+	struct emit *e = a->e;
+	LLVMValueRef shared;
+
+	if (!a->shared)
+		return LLVMBuildIntToPtr(e->b, at, e->ptr, "");
+	shared = emit_fixed(e, e->ptr, e->block_ptr, e->u->request->layout.block_shared);
+	return LLVMBuildGEP2(e->b, e->i8, shared, &at, 1, "");
+}

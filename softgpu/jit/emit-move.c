@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an access moves between memory and registers, once its lanes may go where they go.
+ */
+#include "softgpu/jit/access.h"
+
+/* ---- lanes that follow each other ---------------------------------------------------------------- */
+
+/* Lanes' elements one after the other, as they lie: every n-th is of one register. */
+static LLVMValueRef pick_elements(struct access *a, LLVMValueRef all, uint32_t first)
+{
+	LLVMValueRef at[N_LANES];
+
+	for (uint32_t i = 0; i < N_LANES; i++)
+		at[i] = emit_int(a->e, a->e->i32, i * a->in->vec + first);
+	return LLVMBuildShuffleVector(a->e->b, all, LLVMGetUndef(LLVMTypeOf(all)),
+				      LLVMConstVector(at, N_LANES), "");
+}
+
+/* Only the lanes that take part; the others keep what they have. */
+static LLVMValueRef load_masked(struct access *a, LLVMValueRef at)
+{
+	LLVMTypeRef type = emit_vector_of(a->e, a->element);
+	LLVMValueRef p =
+		LLVMBuildBitCast(a->e->b, access_pointer(a, at), LLVMPointerType(type, 0), "");
+	LLVMTypeRef types[] = { type, LLVMTypeOf(p) };
+	LLVMValueRef args[] = { p, emit_int(a->e, a->e->i32, a->in->bytes), a->lanes,
+				emit_vector(a->e, access_value(a, 0), access_class(a->in)) };
+
+	return emit_intrinsic(a->e, "llvm.masked.load", types, 2, args, 4);
+}
+
+static void store_masked(struct access *a, LLVMValueRef v, LLVMValueRef at)
+{
+	LLVMValueRef p = LLVMBuildBitCast(a->e->b, access_pointer(a, at),
+					  LLVMPointerType(LLVMTypeOf(v), 0), "");
+	LLVMTypeRef types[] = { LLVMTypeOf(v), LLVMTypeOf(p) };
+	LLVMValueRef args[] = { v, p, emit_int(a->e, a->e->i32, a->in->bytes), a->lanes };
+
+	emit_intrinsic(a->e, "llvm.masked.store", types, 2, args, 4);
+}
+
+void access_load_row(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
+{
+	uint32_t n = a->in->vec;
+	LLVMValueRef all;
+
+	if (a->masked) {
+		ret[0] = load_masked(a, at);
+		return;
+	}
+	all = emit_load(a->e, LLVMVectorType(a->element, n * N_LANES), access_pointer(a, at),
+			a->in->bytes);
+
+	for (uint32_t i = 0; i < n; i++)
+		ret[i] = access_to_register(a, n == 1 ? all : pick_elements(a, all, i), true);
+}
+
+/* Two vectors end to end. */
+static LLVMValueRef append(struct access *a, LLVMValueRef x, LLVMValueRef y)
+{
+	uint32_t n = LLVMGetVectorSize(LLVMTypeOf(x));
+	LLVMValueRef at[4 * N_LANES];
+
+	for (uint32_t i = 0; i < 2 * n; i++)
+		at[i] = emit_int(a->e, a->e->i32, i);
+	return LLVMBuildShuffleVector(a->e->b, x, y, LLVMConstVector(at, 2 * n), "");
+}
+
+void access_store_row(struct access *a, LLVMValueRef at)
+{
+	uint32_t n = a->in->vec;
+	LLVMValueRef v[4] = { NULL }, order[4 * N_LANES];
+
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = access_to_memory(a,
+					emit_vector(a->e, access_value(a, i), access_class(a->in)));
+	if (a->masked) {
+		store_masked(a, v[0], at);
+		return;
+	}
+	if (n == 4) {
+		v[0] = append(a, append(a, v[0], v[1]), append(a, v[2], v[3]));
+	} else if (n == 2) {
+		v[0] = append(a, v[0], v[1]);
+	}
+	if (n > 1) {
+		for (uint32_t i = 0; i < n * N_LANES; i++)
+			order[i] = emit_int(a->e, a->e->i32, i % n * N_LANES + i / n);
+		v[0] = LLVMBuildShuffleVector(a->e->b, v[0], LLVMGetUndef(LLVMTypeOf(v[0])),
+					      LLVMConstVector(order, n * N_LANES), "");
+	}
+	emit_store(a->e, v[0], access_pointer(a, at), a->in->bytes);
+}
+
+/* ---- lanes anywhere ------------------------------------------------------------------------------ */
+
+static LLVMValueRef pointers(struct access *a, LLVMValueRef at, uint32_t i)
+{
+	struct emit *e = a->e;
+	LLVMTypeRef type = emit_vector_of(e, LLVMPointerType(a->element, 0));
+	LLVMValueRef shared, offset = access_wide(a, (uint64_t)i * a->in->bytes);
+
+	if (a->shared) {
+		shared = emit_fixed(e, e->i64, e->block_ptr, e->u->request->layout.block_shared);
+		offset = LLVMBuildAdd(e->b, shared, offset, "");
+	}
+	at = LLVMBuildAdd(e->b, at, emit_splat(e, offset), "");
+	return LLVMBuildIntToPtr(e->b, at, type, "");
+}
+
+void access_load_lanes(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
+{
+	struct emit *e = a->e;
+
+	for (uint32_t i = 0; i < a->in->vec; i++) {
+		LLVMTypeRef type = emit_vector_of(e, a->element);
+		LLVMValueRef p = pointers(a, at, i);
+		LLVMTypeRef types[] = { type, LLVMTypeOf(p) };
+		LLVMValueRef args[] = { p, emit_int(e, e->i32, a->in->bytes), a->lanes,
+					LLVMGetUndef(type) };
+
+		if (a->masked)
+			args[3] = emit_vector(e, access_value(a, i), access_class(a->in));
+
+		ret[i] = access_to_register(
+			a, emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 4), true);
+	}
+}
+
+void access_store_lanes(struct access *a, LLVMValueRef at)
+{
+	struct emit *e = a->e;
+
+	for (uint32_t i = 0; i < a->in->vec; i++) {
+		LLVMValueRef p = pointers(a, at, i);
+		LLVMValueRef v = access_to_memory(
+			a, emit_vector(e, access_value(a, i), access_class(a->in)));
+		LLVMTypeRef types[] = { LLVMTypeOf(v), LLVMTypeOf(p) };
+		LLVMValueRef args[] = { v, p, emit_int(e, e->i32, a->in->bytes), a->lanes };
+
+		emit_intrinsic(e, "llvm.masked.scatter", types, 2, args, 4);
+	}
+}
