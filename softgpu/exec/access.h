@@ -179,8 +179,6 @@ static inline void access_resolve(struct warp *w, const struct insn *in, u32 mas
 }
 
 /* Polling costs a part of the warp's turn, so that what it waits for gets one. */
-#define POLL_COST 1024
-
 static inline void access_charge_poll(struct warp *w)
 {
 	w->spun += POLL_COST;

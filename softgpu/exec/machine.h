@@ -29,6 +29,7 @@
 #define LANES	   32
 #define N_BARRIERS 16
 #define ALL_LANES  UINT32_MAX
+#define POLL_COST  1024 /* instructions that a look at what others may change counts for */
 
 typedef uint8_t u8;
 typedef uint16_t u16;

@@ -10,7 +10,9 @@
 struct access {
 	struct emit *e;
 	const struct jit_insn *in;
-	bool load, shared;   /* not load: a store or a reduction */
+	bool load, shared;   /* not load: a store or an atomic operation */
+	bool atomic;	     /* lanes one after the other */
+	uint32_t n_results;  /* registers that come out */
 	uint32_t size;	     /* bytes of a lane */
 	LLVMTypeRef element; /* in memory */
 	struct kind kind;    /* of the address */
@@ -65,14 +67,21 @@ static inline uint32_t access_value(const struct access *a, uint32_t i)
 }
 /* ---- emit-access.c: checks and places --------------------------------------------------------------- */
 
-/* The addresses as 64 bits, of lane 0 or of all. */
+/* Lane 0's address as 64 bits; of all lanes as wide as shared memory's addresses come. */
 LLVMValueRef access_address(struct access *a, bool vector);
+LLVMValueRef access_extended(struct access *a, LLVMValueRef at);
 
 LLVMValueRef access_is_aligned(struct access *a, LLVMValueRef bits);
 
 /* From first to last, which are the ends of what the lanes touch, lane's size aside. */
 LLVMValueRef access_is_range(struct access *a, LLVMValueRef first, LLVMValueRef last, bool read,
 			     bool write);
+
+/* Whether all lanes of a vector of addresses may go where they go. */
+LLVMValueRef access_is_good(struct access *a, LLVMValueRef at);
+
+/* Whether a condition holds in any lane. */
+LLVMValueRef access_any(struct access *a, LLVMValueRef lanes);
 
 LLVMValueRef access_pointer(struct access *a, LLVMValueRef at);
 
@@ -88,7 +97,8 @@ void access_store_lanes(struct access *a, LLVMValueRef at);
 
 /* ---- emit-atomic.c ---------------------------------------------------------------------------------- */
 
-/* One lane after the other. */
-void access_reduce_lanes(struct access *a, LLVMValueRef at);
+/* Lane after lane; what was there before goes to @ret where there are results. */
+void access_atomic_all(struct access *a, LLVMValueRef at);
+void access_atomic_some(struct access *a, LLVMValueRef at, LLVMValueRef bits, LLVMValueRef *ret);
 
 #endif

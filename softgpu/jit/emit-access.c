@@ -6,7 +6,15 @@
 #include "softgpu/jit/access.h"
 #include "softgpu/mem/space.h"
 
-/* The addresses as 64 bits, of lane 0 or of all. */
+LLVMValueRef access_extended(struct access *a, LLVMValueRef at)
+{
+	bool vector = LLVMGetTypeKind(LLVMTypeOf(at)) == LLVMVectorTypeKind;
+
+	return LLVMBuildZExtOrBitCast(a->e->b, at,
+				      vector ? emit_vector_of(a->e, a->e->i64) : a->e->i64, "");
+}
+
+/* Shared memory's stay words as long as they can: that is half as many vectors. */
 LLVMValueRef access_address(struct access *a, bool vector)
 {
 	bool is_wide = a->in->insn_flags & INSN_WIDE_ADDRESS;
@@ -17,9 +25,7 @@ LLVMValueRef access_address(struct access *a, bool vector)
 	v = LLVMBuildAdd(b, v,
 			 emit_int(a->e, LLVMTypeOf(v), is_wide ? a->in->imm : (uint32_t)a->in->imm),
 			 "");
-	if (is_wide)
-		return v;
-	return LLVMBuildZExt(b, v, vector ? emit_vector_of(a->e, a->e->i64) : a->e->i64, "");
+	return vector && a->shared ? v : access_extended(a, v);
 }
 
 /* ---- checks ------------------------------------------------------------------------------------- */
@@ -62,6 +68,48 @@ LLVMValueRef access_is_range(struct access *a, LLVMValueRef first, LLVMValueRef 
 			       access_wide(a, SPACE_BLOCK_SHIFT), "");
 	return access_both(a, access_compare(a, LLVMIntEQ, differ, access_wide(a, 0)),
 			   is_allowed(a, first, read, write));
+}
+
+LLVMValueRef access_any(struct access *a, LLVMValueRef lanes)
+{
+	struct emit *e = a->e;
+
+	return LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildBitCast(e->b, lanes, e->i32, ""),
+			     emit_int(e, e->i32, 0), "");
+}
+
+/* No multiples of the size, or in which of the address space's blocks a->base is not. */
+static LLVMValueRef is_good_global(struct access *a, LLVMValueRef at)
+{
+	uint64_t block = UINT64_MAX << SPACE_BLOCK_SHIFT;
+	LLVMTypeRef type = LLVMTypeOf(at);
+	struct emit *e = a->e;
+	LLVMValueRef differ = LLVMBuildXor(e->b, at, emit_splat(e, a->base), ""), away;
+
+	away = LLVMBuildAnd(e->b, differ, emit_int(e, type, block | (a->size - 1)), "");
+	away = access_any(a, LLVMBuildICmp(e->b, LLVMIntNE, away, emit_int(e, type, 0), ""));
+	return access_both(a, LLVMBuildNot(e->b, away, ""),
+			   access_both(a, access_is_aligned(a, a->base),
+				       is_allowed(a, a->base, a->load, !a->load)));
+}
+
+static LLVMValueRef is_good_shared(struct access *a, LLVMValueRef at)
+{
+	LLVMTypeRef type = LLVMTypeOf(at), element = LLVMGetElementType(type);
+	struct emit *e = a->e;
+	LLVMValueRef low = LLVMBuildAnd(e->b, at, emit_int(e, type, a->size - 1), ""), last, bad;
+
+	last = LLVMBuildSub(e->b, a->limit, access_wide(a, a->size), "");
+	last = emit_splat(e, LLVMBuildTruncOrBitCast(e->b, last, element, ""));
+	bad = LLVMBuildOr(e->b, LLVMBuildICmp(e->b, LLVMIntUGT, at, last, ""),
+			  LLVMBuildICmp(e->b, LLVMIntNE, low, emit_int(e, type, 0), ""), "");
+	return access_both(a, LLVMBuildNot(e->b, access_any(a, bad), ""),
+			   access_compare(a, LLVMIntUGE, a->limit, access_wide(a, a->size)));
+}
+
+LLVMValueRef access_is_good(struct access *a, LLVMValueRef at)
+{
+	return a->shared ? is_good_shared(a, at) : is_good_global(a, at);
 }
 
 /* ---- places ------------------------------------------------------------------------------------- */

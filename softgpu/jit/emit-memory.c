@@ -9,6 +9,10 @@
  */
 #include "softgpu/jit/access.h"
 
+#define LONG_LOOP   16 /* instructions */
+#define STEPS_AHEAD 4
+#define LINE_BYTES  64
+
 /* ---- ways that meet ------------------------------------------------------------------------------ */
 
 /* The ways in which an access may go, and what each has loaded. */
@@ -21,7 +25,7 @@ struct ways {
 
 static void close_way(struct access *a, struct ways *w, LLVMValueRef *v)
 {
-	for (uint32_t i = 0; a->load && i < a->in->vec; i++)
+	for (uint32_t i = 0; i < a->n_results; i++)
 		w->v[w->n][i] = v[i];
 	w->from[w->n++] = LLVMGetInsertBlock(a->e->b);
 	LLVMBuildBr(a->e->b, w->end);
@@ -48,16 +52,30 @@ static void way_row(struct access *a, struct ways *w, LLVMValueRef cond)
 	LLVMPositionBuilderAtEnd(a->e->b, other);
 }
 
+/* Where all take part and nobody wants to know what was there, that is simpler. */
+static void way_atomic(struct access *a, struct ways *w, LLVMValueRef at, LLVMValueRef bits)
+{
+	struct emit *e = a->e;
+	LLVMBasicBlockRef some;
+	LLVMValueRef v[4] = { NULL };
+
+	if (a->shared && !a->n_results) {
+		open_way(a,
+			 LLVMBuildICmp(e->b, LLVMIntEQ, bits, emit_int(e, e->i32, UINT32_MAX), ""),
+			 &some);
+		access_atomic_all(a, at);
+		close_way(a, w, v);
+		LLVMPositionBuilderAtEnd(e->b, some);
+	}
+	access_atomic_some(a, at, bits, v);
+	close_way(a, w, v);
+}
+
 static void way_lanes(struct access *a, struct ways *w, LLVMValueRef at)
 {
 	LLVMValueRef v[4] = { NULL };
 
-	if (a->load)
-		access_load_lanes(a, at, v);
-	else if (a->in->kind == JIT_REDUCE)
-		access_reduce_lanes(a, at);
-	else
-		access_store_lanes(a, at);
+	a->load ? access_load_lanes(a, at, v) : access_store_lanes(a, at);
 	close_way(a, w, v);
 }
 
@@ -73,13 +91,13 @@ static void way_handler(struct access *a, struct ways *w, LLVMValueRef bits)
 		open_way(a, LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), ""),
 			 &none);
 	emit_run(e, a->in, bits);
-	for (uint32_t i = 0; a->load && i < a->in->vec; i++)
+	for (uint32_t i = 0; i < a->n_results; i++)
 		v[i] = emit_reload(e, access_value(a, i));
 	close_way(a, w, v);
 	if (always)
 		return;
 	LLVMPositionBuilderAtEnd(e->b, none);
-	for (uint32_t i = 0; a->load && i < a->in->vec; i++)
+	for (uint32_t i = 0; i < a->n_results; i++)
 		v[i] = emit_vector(e, access_value(a, i), access_class(a->in));
 	close_way(a, w, v);
 }
@@ -89,7 +107,7 @@ static void join_ways(struct access *a, struct ways *w)
 	struct emit *e = a->e;
 
 	LLVMPositionBuilderAtEnd(e->b, w->end);
-	for (uint32_t i = 0; a->load && i < a->in->vec; i++) {
+	for (uint32_t i = 0; i < a->n_results; i++) {
 		LLVMValueRef phi = LLVMBuildPhi(e->b, emit_type(e, access_class(a->in), true), "");
 
 		for (uint32_t k = 0; k < w->n; k++)
@@ -219,12 +237,56 @@ static void load_uniform(struct access *a, LLVMValueRef bits)
 			    (struct value){ .is_affine = true, .scalar = v[i] });
 }
 
+/*
+ * Is the block part of a loop that is long? In the text a loop goes from its target to the branch.
+ * Of a short one the CPU has several rounds under way by itself.
+ */
+static bool is_in_long_loop(const struct emit *e)
+{
+	const struct unit *u = e->u;
+	uint32_t here = (uint32_t)(e->block - u->blocks);
+
+	for (uint32_t b = here; b < u->n_blocks; b++) {
+		const struct piece *end = &u->blocks[b];
+
+		if (end->ends == END_BRANCH && end->target <= here)
+			return end->end - u->blocks[end->target].first >= LONG_LOOP;
+	}
+	return false;
+}
+
+/*
+ * A warp that strides through memory touches another page with each step, which the CPU does not
+ * foresee. The step is what lies between this time and the last one.
+ */
+static void prefetch_row(struct access *a)
+{
+	struct emit *e = a->e;
+	LLVMValueRef last = emit_variable(e), step, ahead, args[4];
+	LLVMTypeRef type = e->ptr;
+
+	step = LLVMBuildSub(e->b, a->base, LLVMBuildLoad2(e->b, e->i64, last, ""), "");
+	LLVMBuildStore(e->b, a->base, last);
+	step = LLVMBuildMul(e->b, step, access_wide(a, STEPS_AHEAD), "");
+	ahead = LLVMBuildAdd(e->b, a->base, step, "");
+	args[1] = emit_int(e, e->i32, /* read */ 0);
+	args[2] = emit_int(e, e->i32, /* keep it near */ 3);
+	args[3] = emit_int(e, e->i32, /* data */ 1);
+	for (uint32_t at = 0; at < N_LANES * a->size; at += LINE_BYTES) {
+		args[0] = LLVMBuildAdd(e->b, ahead, access_wide(a, at), "");
+		args[0] = LLVMBuildIntToPtr(e->b, args[0], e->ptr, "");
+		emit_intrinsic(e, "llvm.prefetch", &type, 1, args, 4);
+	}
+}
+
 /* Lanes that follow each other, whichever take part, without another way. */
 static void access_row(struct access *a)
 {
 	LLVMValueRef v[4] = { NULL };
 
 	require_range(a);
+	if (a->load && !a->shared && is_in_long_loop(a->e))
+		prefetch_row(a);
 	if (a->load) {
 		access_load_row(a, a->base, v);
 		emit_result(a->e, a->in, access_value(a, 0), (struct value){ .vector = v[0] });
@@ -233,73 +295,70 @@ static void access_row(struct access *a)
 	}
 }
 
-static LLVMValueRef reduce(struct access *a, const char *name, LLVMValueRef v)
-{
-	LLVMTypeRef type = LLVMTypeOf(v);
-
-	return emit_intrinsic(a->e, name, &type, 1, &v, 1);
-}
-
 /* Lanes that take no part have the address of the first that does. */
 static LLVMValueRef addresses(struct access *a, LLVMValueRef bits)
 {
 	struct emit *e = a->e;
-	LLVMValueRef at = access_address(a, true), first;
+	LLVMValueRef at = access_address(a, true), first = emit_int(e, e->i32, 0);
 
-	if (!a->masked) {
-		a->base = LLVMBuildExtractElement(e->b, at, emit_int(e, e->i32, 0), "");
-		return at;
+	if (a->masked) {
+		first = emit_intrinsic(e, "llvm.cttz", &e->i32, 1,
+				       (LLVMValueRef[]){ bits, emit_int(e, e->i1, 0) }, 2);
+		first = LLVMBuildAnd(e->b, first, emit_int(e, e->i32, N_LANES - 1), "");
 	}
-	first = emit_intrinsic(e, "llvm.cttz", &e->i32, 1,
-			       (LLVMValueRef[]){ bits, emit_int(e, e->i1, 0) }, 2);
-	first = LLVMBuildAnd(e->b, first, emit_int(e, e->i32, N_LANES - 1), "");
-	a->base = LLVMBuildExtractElement(e->b, at, first, "");
-	return LLVMBuildSelect(e->b, a->lanes, at, emit_splat(e, a->base), "");
+	first = LLVMBuildExtractElement(e->b, at, first, "");
+	a->base = access_extended(a, first);
+	return a->masked ? LLVMBuildSelect(e->b, a->lanes, at, emit_splat(e, first), "") : at;
 }
 
 /* They may follow each other all the same. */
 static void try_row(struct access *a, struct ways *w, LLVMValueRef all, LLVMValueRef at)
 {
-	LLVMValueRef row = emit_spread(a->e, a->base, a->size, LLVMTypeOf(at)), gap, last, ok;
+	struct emit *e = a->e;
+	LLVMTypeRef type = LLVMTypeOf(at);
+	LLVMValueRef first, row, last, ok;
 
-	gap = reduce(a, "llvm.vector.reduce.or", LLVMBuildXor(a->e->b, at, row, ""));
-	last = LLVMBuildAdd(a->e->b, a->base, access_wide(a, (N_LANES - 1) * (uint64_t)a->size),
-			    "");
-	ok = access_both(a, access_is_aligned(a, a->base),
-			 access_is_range(a, a->base, last, a->load, !a->load));
-	way_row(a, w,
-		access_both(
-			a, all,
-			access_both(a, access_compare(a, LLVMIntEQ, gap, access_wide(a, 0)), ok)));
+	first = LLVMBuildTruncOrBitCast(e->b, a->base, LLVMGetElementType(type), "");
+	row = emit_spread(e, first, a->size, type);
+	ok = LLVMBuildNot(e->b, access_any(a, LLVMBuildICmp(e->b, LLVMIntNE, at, row, "")), "");
+	last = LLVMBuildAdd(e->b, a->base, access_wide(a, (N_LANES - 1) * (uint64_t)a->size), "");
+	ok = access_both(a, ok, access_is_aligned(a, a->base));
+	ok = access_both(a, ok, access_is_range(a, a->base, last, a->load, !a->load));
+	way_row(a, w, access_both(a, all, ok));
 }
 
 /* Lanes whose addresses are known one by one only. */
 static void access_lanes(struct access *a, struct ways *w, LLVMValueRef all, LLVMValueRef bits)
 {
 	struct emit *e = a->e;
-	LLVMValueRef at = addresses(a, bits), spread, most, ok;
 	LLVMBasicBlockRef other, good = emit_new_block(e, "lanes");
+	LLVMValueRef at = addresses(a, bits);
 
-	if (a->in->kind != JIT_REDUCE)
+	if (!a->atomic)
 		try_row(a, w, all, at);
 	if (a->masked)
 		all = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
 	open_way(a, all, &other);
-	spread = reduce(a, "llvm.vector.reduce.or",
-			LLVMBuildXor(e->b, at, emit_splat(e, a->base), ""));
-	ok = access_is_aligned(a, LLVMBuildOr(e->b, spread, a->base, ""));
-	if (a->shared) {
-		most = reduce(a, "llvm.vector.reduce.umax", at);
-		ok = access_both(a, ok,
-				 access_is_range(a, access_wide(a, 0), most, a->load, !a->load));
-	} else {
-		most = LLVMBuildXor(e->b, a->base, spread, "");
-		ok = access_both(a, ok, access_is_range(a, a->base, most, a->load, !a->load));
-	}
-	LLVMBuildCondBr(e->b, ok, good, other);
+	LLVMBuildCondBr(e->b, access_is_good(a, at), good, other);
 	LLVMPositionBuilderAtEnd(e->b, good);
-	way_lanes(a, w, at);
+	a->atomic ? way_atomic(a, w, at, bits) : way_lanes(a, w, at);
 	LLVMPositionBuilderAtEnd(e->b, other);
+}
+
+/* Is the old value that an atomic operation gives wanted by anybody? */
+static bool is_wanted(struct emit *e, const struct jit_insn *in)
+{
+	uint32_t place = unit_place(e->u, in->args[1]);
+
+	unit_live_before(e->u, e->block, e->at + 1, e->live);
+	return set_has(e->live, place);
+}
+
+static uint32_t count_results(struct emit *e, const struct jit_insn *in)
+{
+	if (in->kind == JIT_LOAD)
+		return in->vec;
+	return in->kind == JIT_ATOMIC && is_wanted(e, in);
 }
 
 void emit_memory(struct emit *e, const struct jit_insn *in)
@@ -309,6 +368,8 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 		.in = in,
 		.load = in->kind == JIT_LOAD,
 		.shared = in->space == PTX_SPACE_SHARED,
+		.atomic = in->kind == JIT_ATOMIC,
+		.n_results = count_results(e, in),
 		.size = in->bytes * in->vec,
 		.element = LLVMIntTypeInContext(e->ctx, 8 * in->bytes),
 		.kind = kind_of_operand(e->u, in->args[0], e->state),
@@ -328,10 +389,10 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 		load_uniform(&a, bits);
 		return;
 	}
-	a.masked = e->can_mask && in->vec == 1 && in->bytes >= 4 && in->kind != JIT_REDUCE;
+	a.masked = a.atomic || (e->can_mask && in->vec == 1 && in->bytes >= 4);
 	a.lanes = a.masked ? LLVMBuildBitCast(e->b, bits, emit_vector_of(e, e->i1), "")
 			   : emit_int(e, emit_vector_of(e, e->i1), 1);
-	is_row = a.kind.state == KIND_AFFINE && a.kind.stride == a.size && in->kind != JIT_REDUCE;
+	is_row = a.kind.state == KIND_AFFINE && a.kind.stride == a.size && !a.atomic;
 	if (is_row && a.masked && unit_always(e->u, in)) {
 		access_row(&a);
 		return;

@@ -105,7 +105,7 @@ static LLVMValueRef pointers(struct access *a, LLVMValueRef at, uint32_t i)
 		shared = emit_fixed(e, e->i64, e->block_ptr, e->u->request->layout.block_shared);
 		offset = LLVMBuildAdd(e->b, shared, offset, "");
 	}
-	at = LLVMBuildAdd(e->b, at, emit_splat(e, offset), "");
+	at = LLVMBuildAdd(e->b, access_extended(a, at), emit_splat(e, offset), "");
 	return LLVMBuildIntToPtr(e->b, at, type, "");
 }
 

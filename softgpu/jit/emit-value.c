@@ -200,6 +200,18 @@ LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types
 			      n_args, "");
 }
 
+LLVMValueRef emit_variable(struct emit *e)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	LLVMValueRef v;
+
+	LLVMPositionBuilderBefore(e->b, e->first);
+	v = LLVMBuildAlloca(e->b, e->i64, "");
+	LLVMBuildStore(e->b, emit_int(e, e->i64, 0), v);
+	LLVMPositionBuilderAtEnd(e->b, here);
+	return v;
+}
+
 LLVMBasicBlockRef emit_new_block(struct emit *e, const char *name)
 {
 	return LLVMAppendBasicBlockInContext(e->ctx, e->fn, name);

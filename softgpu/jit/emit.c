@@ -385,7 +385,7 @@ static void emit_insn(struct emit *e, const struct jit_insn *in)
 		break;
 	case JIT_LOAD:
 	case JIT_STORE:
-	case JIT_REDUCE:
+	case JIT_ATOMIC:
 		native ? emit_memory(e, in) : emit_call(e, in);
 		break;
 	case JIT_PLAIN:
@@ -527,6 +527,9 @@ static void emit_start(struct emit *e)
 	e->lanes_32 = LLVMConstVector(lanes[0], N_LANES);
 	e->lanes_64 = LLVMConstVector(lanes[1], N_LANES);
 	e->executed = LLVMBuildAlloca(e->b, e->i64, "executed");
+	e->first = e->executed;
+	for (unsigned int i = 0; i < N_ROOMS; i++)
+		e->rooms[i] = LLVMBuildArrayAlloca(e->b, e->i64, emit_int(e, e->i32, N_LANES), "");
 	LLVMBuildStore(e->b, emit_load(e, e->i64, emit_at(e, e->warp, l->warp_executed), 8),
 		       e->executed);
 	e->slice_end = emit_load(e, e->i64, emit_at(e, e->warp, l->warp_slice_end), 8);

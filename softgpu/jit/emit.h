@@ -32,6 +32,8 @@ struct range {
 	bool read, write;
 };
 
+#define N_ROOMS 4
+
 struct emit_piece {
 	LLVMBasicBlockRef body;
 	LLVMBasicBlockRef exit; /* NULL: nobody leaves at its start */
@@ -50,8 +52,10 @@ struct emit {
 	/* of the function */
 	LLVMValueRef warp, in, out, scalars, entry, mask, stop;
 	LLVMValueRef is_full, n_lanes, slice_end, executed; /* executed: a variable */
+	LLVMValueRef first; /* instruction: variables are made before it */
 	LLVMValueRef block_ptr, launch_ptr, space, run;
 	LLVMValueRef lanes_64, lanes_32; /* 0, 1, ... 31 */
+	LLVMValueRef rooms[N_ROOMS];	 /* a vector each, for who looks at its lanes one by one */
 	struct emit_piece *blocks;
 	uint64_t *live; /* for a moment */
 
@@ -101,6 +105,8 @@ LLVMValueRef emit_fixed(struct emit *e, LLVMTypeRef type, LLVMValueRef base, uin
 void emit_store(struct emit *e, LLVMValueRef value, LLVMValueRef ptr, uint32_t align);
 LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, uint32_t n_types,
 			    LLVMValueRef *args, uint32_t n_args);
+/* A variable of 64 bits, which is 0 whenever compiled code is entered. */
+LLVMValueRef emit_variable(struct emit *e);
 LLVMBasicBlockRef emit_new_block(struct emit *e, const char *name);
 
 /* Goes on in the interpreter at this instruction, if @cond; code goes on where it does not hold. */

@@ -97,8 +97,9 @@ static void describe(const struct code *code, const struct insn *in, const struc
 	case PTX_OP_ST:
 		ret->kind = JIT_STORE;
 		break;
+	case PTX_OP_ATOM:
 	case PTX_OP_RED:
-		ret->kind = JIT_REDUCE;
+		ret->kind = JIT_ATOMIC;
 		break;
 	default:
 		ret->kind = JIT_PLAIN;

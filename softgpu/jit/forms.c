@@ -198,17 +198,16 @@ static bool native_memory(const struct jit_insn *in)
 	       !(in->insn_flags & INSN_FRAME_ADDRESS);
 }
 
-/*
- * Shared memory is the block's alone, and a block is run by one thread at a time: there an atomic
- * operation is one like any other.
- */
-static bool native_reduce(const struct jit_insn *in)
+static bool native_atomic(const struct jit_insn *in)
 {
-	bool integer =
-		ptx_type_kind((enum ptx_type)in->type) != 'f' && in->bytes >= 4 && in->bytes <= 8;
+	bool real = ptx_type_kind((enum ptx_type)in->type) == 'f';
 
-	return integer && in->space == PTX_SPACE_SHARED && !(in->insn_flags & INSN_FRAME_ADDRESS) &&
-	       in->bop >= PTX_BOP_AND && in->bop <= PTX_BOP_MAX;
+	if ((in->bytes != 4 && in->bytes != 8) || in->insn_flags & INSN_FRAME_ADDRESS ||
+	    in->space == PTX_SPACE_LOCAL || in->space == PTX_SPACE_PARAM)
+		return false;
+	if (real)
+		return is_real(in->type) && in->bop == PTX_BOP_ADD;
+	return in->bop >= PTX_BOP_AND && in->bop <= PTX_BOP_CAS;
 }
 
 /* Of lanes that all come; a guard says that some may not. */
@@ -241,8 +240,8 @@ bool form_is_native(const struct unit *u, const struct jit_insn *in)
 	case JIT_LOAD:
 	case JIT_STORE:
 		return native_memory(in);
-	case JIT_REDUCE:
-		return native_reduce(in);
+	case JIT_ATOMIC:
+		return native_atomic(in);
 	case JIT_PARAM:
 		return in->bytes <= 8;
 	case JIT_SREG:

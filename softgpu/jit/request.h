@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define JIT_MAGIC     0x54494a53u /* "SJIT" */
-#define JIT_VERSION   2
+#define JIT_VERSION   3
 #define JIT_N_CLASSES 5 /* as enum ptx_class */
 #define JIT_N_OPS     6
 #define JIT_CONST     1u /* bit 0 of an operand: it lies among the constants */
@@ -25,7 +25,7 @@ enum jit_kind {
 	JIT_PLAIN, /* by its shape; else the interpreter's handler is called */
 	JIT_LOAD,
 	JIT_STORE,
-	JIT_REDUCE, /* red: an atomic operation of which nobody wants the old value */
+	JIT_ATOMIC, /* atom and red: args are address, old value, one or two sources */
 	JIT_PARAM,  /* load from a known place of the kernel's parameters */
 	JIT_SREG,   /* imm: enum ptx_sreg */
 	JIT_WARP,   /* an exchange between lanes; where it has no code of its own, as JIT_STOP */

@@ -22,7 +22,7 @@
 #include "softgpu/jit/jit.h"
 #include "softgpu/jit/unit.h"
 
-#define HANDLED 114
+#define HANDLED 89
 
 static const char *const forms[] = {
 #define FORM(text) text,
@@ -70,6 +70,23 @@ static const char *const more_forms[] = {
 	"cvt.rpi.f64.f64 %e1, %e2",
 	"cvt.sat.f64.f64 %e1, %e2",
 	"add.sat.f32 %f1, %f2, %f3",
+	"red.global.add.u32 [%d1], %r3",
+	"red.global.add.f32 [%d1], %f3",
+	"red.global.add.f64 [%d1], %e3",
+	"red.global.dec.u32 [%d1], %r3",
+	"red.shared.add.f32 [%r1], %f3",
+	"red.shared.add.f64 [%r1], %e3",
+	"red.shared.min.s64 [%r1], %d3",
+	"red.shared.inc.u32 [%r1], %r3",
+	"red.shared.dec.u32 [%r1], 7",
+	"atom.global.min.u64 %d2, [%d1], %d3",
+	"atom.global.dec.u32 %r2, [%d1], %r3",
+	"atom.global.xor.b64 %d2, [%d1], 5",
+	"atom.shared.cas.b64 %d2, [%r1], %d3, %d4",
+	"atom.shared.exch.b32 %r2, [%r1], %r3",
+	"atom.shared.dec.u32 %r2, [%r1], %r3",
+	"atom.shared.or.b32 %r2, [%r1], 3",
+	"atom.add.f32 %f2, [%d1], %f3",
 };
 
 #define N_MORE	   (sizeof(more_forms) / sizeof(more_forms[0]))
@@ -180,7 +197,8 @@ static struct shape shape_of(const char *text)
 		    !strncmp(text, "subc", 4) || !strncmp(text, "madc", 4);
 	s.sleeps = !strncmp(text, "nanosleep", 9);
 	s.local = strstr(text, "[lo]") != NULL;
-	s.writes = !strncmp(text, "st.", 3) || !strncmp(text, "atom", 4);
+	s.writes =
+		!strncmp(text, "st.", 3) || !strncmp(text, "atom", 4) || !strncmp(text, "red.", 4);
 	return s;
 }
 
