@@ -176,6 +176,9 @@ struct wire_copy {
 #define WIRE_MAX_PARAMETERS_SIZE 32764
 #define WIRE_MAX_ATTRIBUTES	 32
 
+/* Of an image: the fat binary that was linked, and those that it was linked from. */
+#define WIRE_MAX_PARTS 1024
+
 /* Indexed by enum call_id. */
 extern const struct wire_call wire_calls[CALL_N];
 

@@ -21,7 +21,9 @@
 #define FATBIN_MAGIC	0xba55ed50U
 #define MAX_JIT_OPTIONS 32
 
-/* What nvcc puts into .nvFatBinSegment. */
+/* What nvcc puts into .nvFatBinSegment; of relocatable code @extra is a list of units that ends with NULL. */
+#define WRAPPER_OF_UNITS 2
+
 struct wrapper {
 	uint32_t magic;
 	uint32_t version;
@@ -36,9 +38,20 @@ struct fatbin {
 	uint64_t size;
 };
 
-struct image {
+struct part {
 	const void *at;
 	size_t size;
+};
+
+/**
+ * struct image - what a program gives as code
+ * @n:		1, or more where a linker of relocatable code left a list
+ * @size:	of all, each part at a multiple of 8
+ */
+struct image {
+	unsigned n;
+	size_t size;
+	struct part parts[WIRE_MAX_PARTS];
 };
 
 static size_t elf_size(const Elf64_Ehdr *header)
@@ -49,22 +62,51 @@ static size_t elf_size(const Elf64_Ehdr *header)
 	return MAX(sections, segments);
 }
 
-static struct image image_of(const void *at)
+static uint32_t magic_of(const void *at)
 {
-	const struct wrapper *wrapper = at;
-	const struct fatbin *fatbin;
 	uint32_t magic;
 
 	memcpy(&magic, at, sizeof(magic));
-	if (magic == WRAPPER_MAGIC)
-		at = wrapper->data;
-	fatbin = at;
-	memcpy(&magic, at, sizeof(magic));
-	if (magic == FATBIN_MAGIC)
-		return (struct image){ at, fatbin->header_size + fatbin->size };
+	return magic;
+}
+
+static size_t part_size(const void *at)
+{
+	const struct fatbin *fatbin = at;
+
+	if (magic_of(at) == FATBIN_MAGIC)
+		return fatbin->header_size + fatbin->size;
 	if (memcmp(at, ELFMAG, SELFMAG) == 0)
-		return (struct image){ at, elf_size(at) };
-	return (struct image){ at, strlen(at) + 1 };
+		return elf_size(at);
+	return strlen(at) + 1;
+}
+
+static bool image_add(struct image *image, const void *at)
+{
+	if (image->n == WIRE_MAX_PARTS)
+		return false;
+	image->parts[image->n] = (struct part){ at, part_size(at) };
+	image->size += wire_align(image->parts[image->n++].size);
+	return true;
+}
+
+/* False where it has too many parts. */
+static bool image_read(const void *at, struct image *ret)
+{
+	const struct wrapper *wrapper = at;
+	const void *const *unit;
+
+	ret->n = 0;
+	ret->size = 0;
+	if (magic_of(at) != WRAPPER_MAGIC)
+		return image_add(ret, at);
+	image_add(ret, wrapper->data);
+	if (wrapper->version != WRAPPER_OF_UNITS)
+		return true;
+	for (unit = wrapper->extra; unit && *unit; unit++)
+		if (!image_add(ret, *unit))
+			return false;
+	return true;
 }
 
 /**
@@ -79,6 +121,16 @@ struct parcel {
 	size_t mapped_size;
 };
 
+static void parcel_fill(const struct image *image, char *to)
+{
+	unsigned i;
+
+	for (i = 0; i < image->n; i++) {
+		memcpy(to, image->parts[i].at, image->parts[i].size);
+		to += wire_align(image->parts[i].size);
+	}
+}
+
 static CUresult parcel_large(const struct image *image, struct parcel *ret)
 {
 	int r;
@@ -92,7 +144,7 @@ static CUresult parcel_large(const struct image *image, struct parcel *ret)
 		munmap(ret->mapped, ret->mapped_size);
 		return r == -ENODEV ? session_lose() : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	memcpy(ret->mapped, image->at, image->size);
+	parcel_fill(image, ret->mapped);
 	ret->buffer = (struct wire_buffer){ .grant = ret->grant, .size = image->size };
 	return CUDA_SUCCESS;
 }
@@ -103,7 +155,7 @@ static CUresult parcel_make(const struct image *image, struct parcel *ret)
 	if (image->size > HEAP_BLOCK)
 		return parcel_large(image, ret);
 	ret->block = heap_take();
-	memcpy(heap_at(ret->block), image->at, image->size);
+	parcel_fill(image, heap_at(ret->block));
 	ret->buffer = heap_buffer(ret->block, image->size);
 	return CUDA_SUCCESS;
 }
@@ -148,11 +200,12 @@ static const uint8_t *take_text(const struct options *options, CUjit_option buff
 	return data + wire_align(room);
 }
 
-static CUresult load(enum call_id id, const struct options *options, const struct parcel *parcel,
-		     void *ret)
+static CUresult load(enum call_id id, const struct options *options, const struct image *image,
+		     const struct parcel *parcel, void *ret)
 {
 	size_t i, left,
-		size = sizeof(parcel->buffer) + (1 + 2 * (size_t)options->n) * sizeof(uint64_t);
+		size = sizeof(parcel->buffer) +
+		       (2 + (size_t)image->n + 2 * (size_t)options->n) * sizeof(uint64_t);
 	const uint8_t *data = NULL;
 	struct guest_lane *l;
 	uint64_t *at;
@@ -163,6 +216,9 @@ static CUresult load(enum call_id id, const struct options *options, const struc
 		return r;
 	memcpy(at, &parcel->buffer, sizeof(parcel->buffer));
 	at += sizeof(parcel->buffer) / sizeof(*at);
+	*at++ = image->n;
+	for (i = 0; i < image->n; i++)
+		*at++ = image->parts[i].size;
 	*at++ = options->n;
 	for (i = 0; i < options->n; i++) {
 		*at++ = options->names[i];
@@ -194,11 +250,12 @@ static CUresult load_image(enum call_id id, const void *at, unsigned n, const CU
 		return r;
 	if (!ret || !at || n > MAX_JIT_OPTIONS || (n && (!names || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
-	image = image_of(at);
+	if (!image_read(at, &image))
+		return CUDA_ERROR_INVALID_IMAGE;
 	r = parcel_make(&image, &parcel);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = load(id, &options, &parcel, ret);
+	r = load(id, &options, &image, &parcel, ret);
 	parcel_done(&parcel);
 	return r;
 }
