@@ -19,7 +19,8 @@ CLASSES = {"POST", "LOCAL", "CACHED", "ROUND_TRIP", "GUEST", "REFUSED"}
 HAND = {"HAND", "HAND_GUEST", "HAND_HOST"}
 ITEMS = {
     "OUT": 2, "OUT_N": 3, "IN": 2, "IN_N": 3, "INOUT": 2, "STRING": 1, "STRING_OUT": 1, "BUFFER": 2,
-    "RANGE": 2, "RANGE_N": 3, "RANGE2D": 2, "PLAIN": 1, "HANDLES": 3, "LIST": 3, "DROPS": 1, "ENDS": 1,
+    "RANGE": 2, "RANGE_N": 3, "RANGE2D": 2, "PLAIN": 1, "HANDLES": 3, "LIST": 3, "OUT_HANDLES": 3, "DROPS": 1,
+    "ENDS": 1,
 }
 
 
@@ -28,7 +29,7 @@ class Call:
         words = [word.strip() for word in row.split(",")]
         self.name, self.base, self.stream = words[0], words[1], words[3]
         self.version, self.drivers, self.arguments = words[2], words[4], [word for word in words[7:] if word]
-        self.wire_class, self.cache, self.layout, self.hand = None, None, [], None
+        self.wire_class, self.cache, self.layout, self.hand = None, None, [], []
         self.reason = None
 
     def plain(self):
@@ -70,7 +71,7 @@ def read_wire(path):
             fail(f"{name}: {wire_class}: no such class, or a second row")
         hand = [word for word in layout if word in HAND]
         items = [parse_item(name, word) for word in layout if word not in HAND]
-        wire[name] = ("CACHED" if cache else wire_class, cache[1] if cache else None, items, hand[0] if hand else None)
+        wire[name] = ("CACHED" if cache else wire_class, cache[1] if cache else None, items, hand)
     return wire
 
 
@@ -143,7 +144,7 @@ def argument_of_role(call, role):
         return [".kind = WIRE_OUT_HANDLE", f".handle = HANDLE_{role.removeprefix('OUT_')}", ".size = 8"]
     if role.startswith("OUT_") and role.removeprefix("OUT_") in OUT_SIZES:
         return [".kind = WIRE_OUT", f".size = {OUT_SIZES[role.removeprefix('OUT_')]}"]
-    if call.hand == "HAND" or call.wire_class in {"GUEST", "REFUSED"}:
+    if "HAND" in call.hand or call.wire_class in {"GUEST", "REFUSED"}:
         return [".kind = WIRE_NUMBER"]
     return fail(f"{call.name}: nothing tells what the argument {role} is")
 
@@ -153,13 +154,13 @@ def argument_of_item(kind, words):
     fields = [f".kind = WIRE_{kind}"]
     if kind in {"OUT", "OUT_N", "IN", "IN_N", "INOUT"}:
         fields.append(f".size = sizeof({words[1]})")
-    elif kind in {"HANDLES", "LIST"}:
+    elif kind in {"HANDLES", "LIST", "OUT_HANDLES"}:
         fields.append(f".size = 8, .handle = HANDLE_{words[1]}")
     elif kind in {"RANGE_N", "RANGE2D"}:
         fields.append(f".size = {words[-1]}")
     elif kind == "RANGE":
         fields.append(".size = 1")
-    if kind in {"OUT_N", "IN_N", "HANDLES", "LIST"}:
+    if kind in {"OUT_N", "IN_N", "HANDLES", "LIST", "OUT_HANDLES"}:
         fields.append(f".count = {words[2]}")
     elif kind in {"BUFFER", "RANGE", "RANGE_N"}:
         fields.append(f".count = {words[1]}")
@@ -184,7 +185,7 @@ def print_table(calls):
         if call.cache:
             print(f"\t.cache = WIRE_CACHE_{call.cache},")
         if call.hand:
-            print(f"\t.hand = WIRE_{call.hand},")
+            print("\t.hand = " + " | ".join(f"WIRE_{word}" for word in call.hand) + ",")
         for kind, words in call.layout:
             if kind == "ENDS":
                 print(f"\t.ends = WIRE_CACHE_{words[0]},")
@@ -198,7 +199,7 @@ def print_entries(calls):
     for call in calls:
         if call.wire_class == "REFUSED":
             print(f"ENTRY_REFUSED({call.name})")
-        elif call.wire_class not in {"GUEST", "LOCAL"} and call.hand in {None, "HAND_HOST"}:
+        elif call.wire_class not in {"GUEST", "LOCAL"} and not set(call.hand) - {"HAND_HOST"}:
             n = len(call.arguments)
             names = ", ".join(f"uint64_t a{i}" for i in range(n)) or "void"
             words = ", ".join(f"a{i}" for i in range(n)) or "0"

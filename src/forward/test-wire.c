@@ -25,6 +25,7 @@ static bool argument_is_sound(const struct wire_call *wire, const struct wire_ar
 	case WIRE_OUT_N:
 	case WIRE_IN_N:
 	case WIRE_HANDLES:
+	case WIRE_OUT_HANDLES:
 		return argument->size && count->kind == WIRE_NUMBER;
 	case WIRE_LIST:
 		return argument->handle && count->kind == WIRE_INOUT;
@@ -80,6 +81,7 @@ static void test_posted(void)
 		for (k = 0; k < wire->n_arguments; k++)
 			n_bad += is_pointer(&wire->arguments[k]) &&
 				 wire->arguments[k].kind != WIRE_IN &&
+				 wire->arguments[k].kind != WIRE_IN_N &&
 				 wire->arguments[k].kind != WIRE_BUFFER;
 	}
 	check(n_bad == 0, "wire: nobody waits for what a posted call writes");

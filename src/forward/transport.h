@@ -131,7 +131,15 @@ enum wire_own {
 	WIRE_UNPIN,
 	/* One word: how many host functions the guest has run. Its ticket is 0: it waits for nothing. */
 	WIRE_CALLBACK_DONE,
+	/*
+	 * A managed variable of a module: its address and how many bytes, at most WIRE_MANAGED_MAX; the answer has
+	 * them. To write it, what the guest had and what it has follow: bytes that are the same in both stay.
+	 */
+	WIRE_READ_MANAGED,
+	WIRE_WRITE_MANAGED,
 };
+
+#define WIRE_MANAGED_MAX (16 << 10)
 
 /**
  * struct wire_reply - the head of the reply area

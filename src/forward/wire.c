@@ -36,6 +36,10 @@ const char *wire_call_name(unsigned call)
 		return "unpin";
 	case WIRE_CALLBACK_DONE:
 		return "callback done";
+	case WIRE_READ_MANAGED:
+		return "read managed";
+	case WIRE_WRITE_MANAGED:
+		return "write managed";
 	default:
 		return call < CALL_N ? calls[call].name : "?";
 	}

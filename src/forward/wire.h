@@ -33,10 +33,9 @@ enum wire_class {
 };
 
 enum wire_hand {
-	WIRE_NO_HAND,
-	WIRE_HAND,
-	WIRE_HAND_GUEST,
-	WIRE_HAND_HOST,
+	WIRE_HAND = 1,
+	WIRE_HAND_GUEST = 2,
+	WIRE_HAND_HOST = 4,
 };
 
 /* Answers that the guest keeps, by what makes them wrong. */
@@ -64,6 +63,7 @@ enum wire_kind {
 	WIRE_BUFFER,
 	WIRE_HANDLES,
 	WIRE_LIST,
+	WIRE_OUT_HANDLES,
 };
 
 /* Kinds of objects. A handle tells its own, so one cannot pass for another. */
@@ -152,6 +152,7 @@ struct wire_parameter {
  * @type:	CUmemorytype: host memory is @buffer, all else @at
  * @at:		an address, or an array's name
  * @rows:	of a layer; 0 where there is but one
+ * @context:	whose memory it is, in a copy between devices
  */
 struct wire_side {
 	uint32_t type;
@@ -160,6 +161,7 @@ struct wire_side {
 	struct wire_buffer buffer;
 	uint64_t x, y, z;
 	uint64_t pitch, rows;
+	uint64_t context;
 };
 
 /**

@@ -20,13 +20,7 @@ def test_runtime_program_is_right(gpu, name, version):
 # What these need and `cotenant forward` refuses.
 NOT_FORWARDED = {
     "graph-nodes": "cuGraphKernelNodeGetParams",
-    "libraries": "cuLibraryEnumerateKernels",
-    "own-streams": "cuMemcpy3DPeerAsync",
-    "symbols": "cuLibraryGetManaged",
 }
-
-# A list of images that the driver would have to link: of such a one only the first is forwarded.
-NOT_LINKED = ["relocatable"]
 
 
 def forwarded(name, env, tmp_path):
@@ -37,7 +31,7 @@ def forwarded(name, env, tmp_path):
     return done.returncode, done.stdout, log.read_text() if log.exists() else ""
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in [*NOT_FORWARDED, *NOT_LINKED]])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in NOT_FORWARDED])
 def test_runtime_program_is_right_when_forwarded(gpu, tmp_path, name):
     code, said, log = forwarded(name, gpu, tmp_path)
     assert code == 0 and "right" in said, log

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "forward/guest/cache.h"
+#include "forward/guest/variable.h"
 
 #include <string.h>
 
@@ -19,6 +20,7 @@ static size_t element_count(const struct wire_argument *argument, const uint64_t
 	case WIRE_OUT_N:
 	case WIRE_IN_N:
 	case WIRE_HANDLES:
+	case WIRE_OUT_HANDLES:
 		return (uint32_t)words[argument->count];
 	case WIRE_LIST:
 		return *(const size_t *)words[argument->count];
@@ -44,8 +46,9 @@ static bool is_read(const struct wire_argument *argument)
 static bool is_written(const struct wire_argument *argument)
 {
 	return argument->kind == WIRE_OUT || argument->kind == WIRE_OUT_N ||
-	       argument->kind == WIRE_OUT_HANDLE || argument->kind == WIRE_INOUT ||
-	       argument->kind == WIRE_LIST || argument->kind == WIRE_STRING_OUT;
+	       argument->kind == WIRE_OUT_HANDLE || argument->kind == WIRE_OUT_HANDLES ||
+	       argument->kind == WIRE_INOUT || argument->kind == WIRE_LIST ||
+	       argument->kind == WIRE_STRING_OUT;
 }
 
 static size_t buffer_size(const struct guest_buffer *buffer, uint64_t size)
@@ -163,6 +166,7 @@ CUresult call_begin(unsigned call, size_t size, struct guest_lane **ret_lane, vo
 
 	if (r != CUDA_SUCCESS)
 		return r;
+	variable_push(call);
 	return lane_begin(*ret_lane, call, size, ret_body);
 }
 
@@ -259,5 +263,7 @@ CUresult call_words(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX])
 		r = ask_and_decode(wire, words, size, l, id, NULL);
 	if (wire->ends)
 		cache_end(wire->ends);
+	if (r == CUDA_SUCCESS && variable_waits_for(id))
+		variable_pull();
 	return r;
 }

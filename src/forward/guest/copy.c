@@ -14,6 +14,7 @@
 #include "forward/guest/capture.h"
 #include "forward/guest/memory.h"
 #include "forward/guest/shared.h"
+#include "forward/guest/variable.h"
 
 #include <string.h>
 
@@ -64,6 +65,7 @@ CUresult copy_pipe_end(struct copy_pipe *pipe, CUresult result)
 			result = r;
 		heap_give(pipe->blocks[i % COPY_DEPTH]);
 	}
+	variable_pull();
 	return pipe->n ? lane_error(pipe->lane, result) : result;
 }
 
@@ -170,6 +172,7 @@ static CUresult line_inlined(const struct line *line, const struct guest_buffer 
 		r = call_words_awaited(line->call, words);
 	if (r == CUDA_SUCCESS)
 		r = lane_wait_executed(l, l->n_sent);
+	variable_pull();
 	return r == CUDA_SUCCESS ? lane_error(l, r) : r;
 }
 

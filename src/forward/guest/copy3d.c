@@ -12,6 +12,7 @@
 #include "forward/guest/copy.h"
 #include "forward/guest/memory.h"
 #include "forward/guest/shared.h"
+#include "forward/guest/variable.h"
 
 #include <string.h>
 
@@ -56,12 +57,14 @@ static CUresult plan_make(const CUDA_MEMCPY3D *copy, struct plan *ret)
 						.y = copy->srcY,
 						.z = copy->srcZ,
 						.pitch = copy->srcPitch,
-						.rows = copy->srcHeight },
+						.rows = copy->srcHeight,
+						.context = POINTER(copy->reserved0) },
 				      .to = { .x = copy->dstXInBytes,
 					      .y = copy->dstY,
 					      .z = copy->dstZ,
 					      .pitch = copy->dstPitch,
-					      .rows = copy->dstHeight },
+					      .rows = copy->dstHeight,
+					      .context = POINTER(copy->reserved1) },
 				      .width = copy->WidthInBytes,
 				      .height = copy->Height,
 				      .depth = copy->Depth,
@@ -119,7 +122,9 @@ static CUresult send_copy(enum call_id id, const struct wire_copy *copy, enum se
 	memcpy(body, copy, sizeof(*copy));
 	switch (how) {
 	case SEND_ASK:
-		return call_ask(l, NULL, NULL);
+		r = call_ask(l, NULL, NULL);
+		variable_pull();
+		return r;
 	case SEND_POST:
 		return call_post(l);
 	default:
@@ -168,7 +173,8 @@ static struct wire_copy window_copy(const struct plan *plan, const struct window
 	*near = (struct wire_side){ .type = CU_MEMORYTYPE_HOST,
 				    .buffer = heap_buffer(block, w->width * w->n_rows),
 				    .pitch = w->width,
-				    .rows = w->n_rows };
+				    .rows = w->n_rows,
+				    .context = near->context };
 	copy.width = w->width;
 	copy.height = w->n_rows;
 	copy.depth = 1;
@@ -348,4 +354,27 @@ CALL_TWINS(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D *copy), (copy))
 CALL_TWINS(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D *copy, CUstream stream), (copy, stream))
 {
 	return copy ? copy3d(id, copy, stream) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Between devices. The ends' contexts stand where other copies have reserved words. */
+static CUresult copy_peer(enum call_id id, const CUDA_MEMCPY3D_PEER *peer, CUstream stream)
+{
+	CUDA_MEMCPY3D copy;
+
+	if (!peer)
+		return CUDA_ERROR_INVALID_VALUE;
+	_Static_assert(sizeof(copy) == sizeof(*peer), "as a copy on one device");
+	memcpy(&copy, peer, sizeof(copy));
+	return copy3d(id, &copy, stream);
+}
+
+CALL_TWINS(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER *copy), (copy))
+{
+	return copy_peer(id, copy, NULL);
+}
+
+CALL_TWINS(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER *copy, CUstream stream),
+	   (copy, stream))
+{
+	return copy_peer(id, copy, stream);
 }

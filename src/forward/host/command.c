@@ -85,6 +85,7 @@ static bool element_count(const struct wire_argument *argument, uint64_t word, c
 	case WIRE_OUT_N:
 	case WIRE_IN_N:
 	case WIRE_HANDLES:
+	case WIRE_OUT_HANDLES:
 		return (uint32_t)raw[argument->count] == *ret;
 	case WIRE_LIST:
 		return true;
@@ -268,15 +269,21 @@ static CUresult decode(struct decoder *d)
 }
 
 /* An array of objects becomes one of names; it may be longer than what the call filled in. */
-static void name_list(struct decoder *d, size_t i)
+static void name_objects(struct decoder *d, size_t i, size_t n)
 {
-	const struct wire_argument *argument = &d->wire->arguments[i];
-	const size_t *n = (const size_t *)d->words[argument->count];
 	size_t k, room = (d->raw[i] - 1) / sizeof(uint64_t);
 	uint64_t *list = (uint64_t *)d->words[i];
 
-	for (k = 0; n && k < room; k++)
-		list[k] = k < *n ? handle_put(argument->handle, list[k]) : 0;
+	for (k = 0; k < room; k++)
+		list[k] = k < n ? handle_put(d->wire->arguments[i].handle, list[k]) : 0;
+}
+
+static void name_list(struct decoder *d, size_t i)
+{
+	const size_t *n = (const size_t *)d->words[d->wire->arguments[i].count];
+
+	if (n)
+		name_objects(d, i, *n);
 }
 
 static void copy_text(struct decoder *d, size_t i)
@@ -307,6 +314,8 @@ static void encode_argument(struct decoder *d, size_t i)
 		*at = handle_put(argument->handle, *at);
 	else if (argument->kind == WIRE_LIST)
 		name_list(d, i);
+	else if (argument->kind == WIRE_OUT_HANDLES)
+		name_objects(d, i, SIZE_MAX);
 	else if (argument->kind == WIRE_STRING_OUT)
 		copy_text(d, i);
 }
@@ -350,8 +359,8 @@ static CUresult execute_generic(struct decoder *d)
 		r = decode(d);
 	}
 	if (r == CUDA_SUCCESS)
-		r = d->wire->hand == WIRE_HAND_HOST ? hand_call(d->command->call, d->words)
-						    : driver_call(d->command->call, d->words);
+		r = d->wire->hand & WIRE_HAND_HOST ? hand_call(d->command->call, d->words)
+						   : driver_call(d->command->call, d->words);
 	if (r != CUDA_SUCCESS) {
 		d->command->reply_size = 0;
 		return r;

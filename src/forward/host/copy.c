@@ -6,6 +6,8 @@
 #include "forward/host/handle.h"
 #include "forward/host/memory.h"
 
+#include <string.h>
+
 /* Larger than any memory, and small enough that products of two with a small number do not wrap. */
 #define EXTENT_MAX (1ULL << 40)
 
@@ -110,6 +112,30 @@ CUresult copy_execute(struct command *command)
 		return CUDA_ERROR_INVALID_HANDLE;
 	return driver_call(command->call,
 			   (const uint64_t[CALL_N_ARGUMENTS_MAX]){ POINTER(&copy), stream });
+}
+
+/* The same between devices; a side's context stands where other copies have a reserved word. */
+CUresult copy_peer_execute(struct command *command)
+{
+	struct reader reader = command_reader(command);
+	const struct wire_copy *from = reader_bytes(&reader, sizeof(*from));
+	uint64_t stream, src_context, dst_context;
+	CUDA_MEMCPY3D_PEER peer;
+	CUDA_MEMCPY3D copy;
+
+	if (!from || !copy_take(from, &copy))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handle_get(HANDLE_CONTEXT, from->from.context, &src_context) < 0 ||
+	    handle_get(HANDLE_CONTEXT, from->to.context, &dst_context) < 0)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (handle_get(HANDLE_STREAM, from->where, &stream) < 0)
+		return CUDA_ERROR_INVALID_HANDLE;
+	_Static_assert(sizeof(peer) == sizeof(copy), "as a copy on one device");
+	memcpy(&peer, &copy, sizeof(peer));
+	peer.srcContext = (CUcontext)src_context;
+	peer.dstContext = (CUcontext)dst_context;
+	return driver_call(command->call,
+			   (const uint64_t[CALL_N_ARGUMENTS_MAX]){ POINTER(&peer), stream });
 }
 
 static CUresult unpin(void *at)

@@ -11,6 +11,9 @@ bool copy_take(const struct wire_copy *copy, CUDA_MEMCPY3D *ret);
 /** copy_execute() - cuMemcpy3D and its asynchronous form */
 CUresult copy_execute(struct command *command);
 
+/** copy_peer_execute() - cuMemcpy3DPeer and its asynchronous form */
+CUresult copy_peer_execute(struct command *command);
+
 /** pin_execute() - WIRE_PIN and WIRE_UNPIN */
 CUresult pin_execute(struct command *command);
 

@@ -13,7 +13,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define GRANT_SIZE (64 << 10)
+#define GRANT_SIZE  (64 << 10)
+#define KNOWN_BEGIN 0x10000000ULL
+#define KNOWN_SIZE  0x10000000ULL
 
 static uint64_t body[WIRE_RECORD_MAX / sizeof(uint64_t)];
 static uint64_t reply[REPLY_MAX / sizeof(uint64_t)];
@@ -22,6 +24,11 @@ static void begin(void)
 {
 	int fd = memfd_create("fuzz", 0);
 
+	/* What the driver says it knows it says is managed, so it is there. */
+	if (mmap((void *)KNOWN_BEGIN, KNOWN_SIZE, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+		 0) != (void *)KNOWN_BEGIN)
+		abort();
 	if (fd < 0 || ftruncate(fd, GRANT_SIZE) < 0 || handle_init() < 0 ||
 	    grant_add(0, fd, 0, GRANT_SIZE) < 0 || grant_add(1, fd, 0, GRANT_SIZE) < 0)
 		abort();
@@ -53,6 +60,7 @@ static void shape_argument(const struct wire_argument *argument, uint64_t *word,
 	case WIRE_OUT_N:
 	case WIRE_IN_N:
 	case WIRE_HANDLES:
+	case WIRE_OUT_HANDLES:
 		words[argument->count] = n;
 		*word = n * argument->size + 1;
 		break;

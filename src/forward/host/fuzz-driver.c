@@ -33,6 +33,7 @@ static size_t count_of(const struct wire_argument *argument, const uint64_t *wor
 	case WIRE_OUT_N:
 	case WIRE_IN_N:
 	case WIRE_HANDLES:
+	case WIRE_OUT_HANDLES:
 		return words[argument->count];
 	case WIRE_LIST:
 		return words[argument->count] ? *(const size_t *)words[argument->count] : 0;
@@ -56,6 +57,7 @@ static void touch(const struct wire_argument *argument, const uint64_t *words, u
 	case WIRE_OUT:
 	case WIRE_OUT_N:
 	case WIRE_OUT_HANDLE:
+	case WIRE_OUT_HANDLES:
 	case WIRE_LIST:
 		memset((void *)word, 0x5a, n);
 		break;
@@ -137,6 +139,23 @@ static CUresult pointer_attribute(uint64_t *ret, uint64_t attribute, uint64_t ad
 	return CUDA_SUCCESS;
 }
 
+/* Text, or a wrapper with a list of it: magic, version, the first, and a list that ends with NULL. */
+static void read_image(const char *image)
+{
+	const void *const *words = (const void *const *)image;
+	const char *const *unit;
+	uint32_t magic;
+
+	memcpy(&magic, image, strnlen(image, sizeof(magic)));
+	if (strnlen(image, sizeof(magic)) < sizeof(magic) || magic != 0x466243b1U) {
+		read_bytes(image, strlen(image));
+		return;
+	}
+	read_bytes(words[1], strlen(words[1]));
+	for (unit = words[2]; *unit; unit++)
+		read_bytes(*unit, strlen(*unit));
+}
+
 /* What the compiler writes, where it was told to. */
 static void write_texts(uint64_t n, const CUjit_option *names, void *const *values)
 {
@@ -174,11 +193,19 @@ static CUresult by_hand(enum call_id id, const uint64_t *w)
 		break;
 	case CALL_ID_cuMemcpy3D_v2:
 	case CALL_ID_cuMemcpy3DAsync_v2:
+	case CALL_ID_cuMemcpy3DPeer:
+	case CALL_ID_cuMemcpy3DPeer_ptds:
+	case CALL_ID_cuMemcpy3DPeerAsync:
+	case CALL_ID_cuMemcpy3DPeerAsync_ptsz:
 		read_copy((const CUDA_MEMCPY3D *)w[0]);
 		break;
 	case CALL_ID_cuModuleLoadDataEx:
-		read_bytes((const void *)w[1], strlen((const char *)w[1]));
+		read_image((const char *)w[1]);
 		write_texts(w[2], (const CUjit_option *)w[3], (void *const *)w[4]);
+		break;
+	case CALL_ID_cuLibraryLoadData:
+		read_image((const char *)w[1]);
+		write_texts(w[4], (const CUjit_option *)w[2], (void *const *)w[3]);
 		break;
 	case CALL_ID_cuFuncGetParamInfo:
 	case CALL_ID_cuKernelGetParamInfo:

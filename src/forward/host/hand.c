@@ -12,6 +12,7 @@
 #include "forward/host/launch.h"
 #include "forward/host/memory.h"
 #include "forward/host/texture.h"
+#include "forward/host/variable.h"
 
 /* WIRE_CLASSIFY: is it an address that the driver knows? Then it is not the guest's own memory. */
 static CUresult classify(struct command *command)
@@ -52,6 +53,8 @@ static const execute_fn own[] = {
 	[WIRE_PIN - WIRE_PAD] = pin_execute,
 	[WIRE_UNPIN - WIRE_PAD] = pin_execute,
 	[WIRE_CALLBACK_DONE - WIRE_PAD] = callback_done,
+	[WIRE_READ_MANAGED - WIRE_PAD] = variable_read,
+	[WIRE_WRITE_MANAGED - WIRE_PAD] = variable_write,
 };
 
 static const execute_fn by_call[CALL_N] = {
@@ -68,6 +71,10 @@ static const execute_fn by_call[CALL_N] = {
 	[CALL_ID_cuMemcpy3D_v2_ptds] = copy_execute,
 	[CALL_ID_cuMemcpy3DAsync_v2] = copy_execute,
 	[CALL_ID_cuMemcpy3DAsync_v2_ptsz] = copy_execute,
+	[CALL_ID_cuMemcpy3DPeer] = copy_peer_execute,
+	[CALL_ID_cuMemcpy3DPeer_ptds] = copy_peer_execute,
+	[CALL_ID_cuMemcpy3DPeerAsync] = copy_peer_execute,
+	[CALL_ID_cuMemcpy3DPeerAsync_ptsz] = copy_peer_execute,
 	[CALL_ID_cuIpcGetMemHandle] = ipc_execute,
 	[CALL_ID_cuIpcOpenMemHandle] = ipc_execute,
 	[CALL_ID_cuIpcOpenMemHandle_v2] = ipc_execute,
@@ -84,7 +91,44 @@ static const execute_fn by_call[CALL_N] = {
 
 typedef CUresult (*call_fn)(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]);
 
+static bool batch_operation_ok(const CUstreamBatchMemOpParams *op)
+{
+	switch (op->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		return range_ok(op->waitValue.address, sizeof(uint32_t));
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		return range_ok(op->waitValue.address, sizeof(uint64_t));
+	case CU_STREAM_MEM_OP_BARRIER:
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A list of waits and writes: each has to be about the session's memory. */
+static CUresult batch_execute(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX])
+{
+	const CUstreamBatchMemOpParams *ops = (const CUstreamBatchMemOpParams *)words[2];
+	uint32_t i, n = (uint32_t)words[1];
+
+	if (n && !ops)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (i = 0; i < n; i++)
+		if (!batch_operation_ok(&ops[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+	return driver_call(id, words);
+}
+
 static const call_fn looked_at[CALL_N] = {
+	[CALL_ID_cuStreamBatchMemOp] = batch_execute,
+	[CALL_ID_cuStreamBatchMemOp_ptsz] = batch_execute,
+	[CALL_ID_cuStreamBatchMemOp_v2] = batch_execute,
+	[CALL_ID_cuStreamBatchMemOp_v2_ptsz] = batch_execute,
+	[CALL_ID_cuLibraryGetManaged] = variable_look_up,
+	[CALL_ID_cuLibraryUnload] = variable_unload,
 	[CALL_ID_cuTexObjectCreate] = texture_create,
 	[CALL_ID_cuTexObjectDestroy] = texture_destroy,
 	[CALL_ID_cuTexObjectGetResourceDesc] = texture_describe,

@@ -257,6 +257,17 @@ bool range_ok(uint64_t address, uint64_t size)
 	return true;
 }
 
+bool range_is_managed(uint64_t address, uint64_t size)
+{
+	uint64_t managed = 0;
+	struct range range;
+
+	return driver_knows(address, &range) && size <= range.size - (address - range.address) &&
+	       DRIVER(cuPointerGetAttribute, POINTER(&managed), CU_POINTER_ATTRIBUTE_IS_MANAGED,
+		      address) == CUDA_SUCCESS &&
+	       managed;
+}
+
 void range_add(uint64_t address, uint64_t size)
 {
 	struct range range;

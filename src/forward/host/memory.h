@@ -50,6 +50,9 @@ void *grant_find(const struct wire_buffer *buffer);
  */
 bool range_ok(uint64_t address, uint64_t size);
 
+/** range_is_managed() - are they in one piece of managed memory, which this process reaches, too? */
+bool range_is_managed(uint64_t address, uint64_t size);
+
 /** range_add() - remember addresses that a call gave out, unless the driver knows them */
 void range_add(uint64_t address, uint64_t size);
 

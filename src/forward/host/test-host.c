@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the host's side believes of a guest: names of objects, tokens, memory in grants, textures. */
+/* What the host's side believes of a guest: names of objects, tokens, memory in grants, textures, variables. */
 #include "forward/host/handle.h"
 #include "forward/host/memory.h"
 #include "forward/host/texture.h"
 #include "forward/host/token.h"
+#include "forward/host/variable.h"
 
 #include "base/base.h"
 #include "base/check.h"
@@ -21,6 +22,23 @@
 static CUDA_RESOURCE_DESC resource_seen;
 static unsigned n_destroyed;
 
+/* A variable in the allocation, and whether the driver says of addresses that they are managed. */
+#define VARIABLE      0x100100
+#define VARIABLE_SIZE 16
+
+static bool says_managed;
+
+/* No command is executed here, but for what the tests call themselves. */
+CUresult hand_execute(_unused_ struct command *command)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult hand_call(_unused_ enum call_id id, _unused_ const uint64_t words[CALL_N_ARGUMENTS_MAX])
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 /* A driver that knows one allocation, and makes one texture. */
 CUresult driver_call(enum call_id id, const uint64_t w[CALL_N_ARGUMENTS_MAX])
 {
@@ -28,7 +46,14 @@ CUresult driver_call(enum call_id id, const uint64_t w[CALL_N_ARGUMENTS_MAX])
 	case CALL_ID_cuPointerGetAttribute:
 		if (w[2] < 0x100000 || w[2] >= 0x200000)
 			return CUDA_ERROR_INVALID_VALUE;
-		*(uint64_t *)w[0] = 0x100000;
+		*(uint64_t *)w[0] =
+			w[1] == CU_POINTER_ATTRIBUTE_IS_MANAGED ? says_managed : 0x100000;
+		return CUDA_SUCCESS;
+	case CALL_ID_cuLibraryGetManaged:
+		*(uint64_t *)w[0] = VARIABLE;
+		*(uint64_t *)w[1] = VARIABLE_SIZE;
+		return CUDA_SUCCESS;
+	case CALL_ID_cuLibraryUnload:
 		return CUDA_SUCCESS;
 	case CALL_ID_cuTexObjectCreate:
 		*(uint64_t *)w[0] = TEXTURE;
@@ -218,6 +243,84 @@ static void test_texture_objects(void)
 	      "texture: not of what nobody knows");
 }
 
+static CUresult variable_ask(CUresult (*execute)(struct command *command), uint64_t address,
+			     uint64_t size, const char *before, const char *now, void *ret)
+{
+	static uint64_t body[8], reply[REPLY_MAX / sizeof(uint64_t)];
+	struct command command = { .body = (uint8_t *)body, .reply = (uint8_t *)reply };
+	CUresult r;
+
+	body[0] = address;
+	body[1] = size;
+	command.size = 2 * sizeof(body[0]);
+	if (now) {
+		memcpy(&body[2], before, VARIABLE_SIZE);
+		memcpy(&body[4], now, VARIABLE_SIZE);
+		command.size += 2 * VARIABLE_SIZE;
+	}
+	r = execute(&command);
+	if (r == CUDA_SUCCESS && ret)
+		memcpy(ret, reply, size);
+	return r;
+}
+
+static void variable_call(CUresult (*call)(enum call_id, const uint64_t *), enum call_id id,
+			  uint64_t library)
+{
+	uint64_t address, size;
+	const uint64_t looked_up[CALL_N_ARGUMENTS_MAX] = { POINTER(&address), POINTER(&size),
+							   library };
+	const uint64_t unloaded[CALL_N_ARGUMENTS_MAX] = { library };
+
+	call(id, id == CALL_ID_cuLibraryUnload ? unloaded : looked_up);
+}
+
+static void test_variables(void)
+{
+	char *there = mmap((void *)0x100000, PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	char back[PAGE];
+
+	if (!check(there == (void *)0x100000, "variable: memory of the device's"))
+		return;
+	check(variable_ask(variable_read, VARIABLE, 1, NULL, NULL, NULL) ==
+		      CUDA_ERROR_INVALID_VALUE,
+	      "variable: what is the device's alone is not read");
+	variable_call(variable_look_up, CALL_ID_cuLibraryGetManaged, 7);
+	strcpy((char *)VARIABLE, "fifteen letters");
+	check(variable_ask(variable_read, VARIABLE, VARIABLE_SIZE, NULL, NULL, back) ==
+			      CUDA_SUCCESS &&
+		      strcmp(back, "fifteen letters") == 0,
+	      "variable: is read where it was found");
+	check(variable_ask(variable_read, VARIABLE, VARIABLE_SIZE + 1, NULL, NULL, NULL) ==
+			      CUDA_ERROR_INVALID_VALUE &&
+		      variable_ask(variable_read, VARIABLE - 1, 1, NULL, NULL, NULL) ==
+			      CUDA_ERROR_INVALID_VALUE &&
+		      variable_ask(variable_read, VARIABLE + 1, UINT64_MAX, NULL, NULL, NULL) ==
+			      CUDA_ERROR_INVALID_VALUE,
+	      "variable: nothing beside it is");
+	check(variable_ask(variable_write, VARIABLE, VARIABLE_SIZE, "FIFTEEN LETTERS",
+			   "FIFTY-N LETTERS", NULL) == CUDA_SUCCESS &&
+		      strcmp((char *)VARIABLE, "fiftY-n letters") == 0,
+	      "variable: only what the guest changed is written");
+	check(variable_ask(variable_write, VARIABLE, VARIABLE_SIZE, NULL, NULL, NULL) ==
+		      CUDA_ERROR_INVALID_VALUE,
+	      "variable: not without the bytes");
+	variable_call(variable_unload, CALL_ID_cuLibraryUnload, 8);
+	check(variable_ask(variable_read, VARIABLE, 1, NULL, NULL, back) == CUDA_SUCCESS,
+	      "variable: outlives another library");
+	variable_call(variable_unload, CALL_ID_cuLibraryUnload, 7);
+	check(variable_ask(variable_read, VARIABLE, 1, NULL, NULL, back) ==
+		      CUDA_ERROR_INVALID_VALUE,
+	      "variable: ends with its library");
+	says_managed = true;
+	check(variable_ask(variable_read, 0x100000, 16, NULL, NULL, back) == CUDA_SUCCESS &&
+		      variable_ask(variable_read, 0x1ffff8, 16, NULL, NULL, back) ==
+			      CUDA_ERROR_INVALID_VALUE,
+	      "variable: managed as the driver says, and not beyond");
+	munmap(there, PAGE);
+}
+
 static void test_tokens(void)
 {
 	struct wire_message put = { .type = WIRE_IPC_PUT, .id = 1, .data = "handle" }, get;
@@ -252,6 +355,7 @@ int main(void)
 	test_ranges();
 	test_texture_memory();
 	test_texture_objects();
+	test_variables();
 	test_tokens();
 	return check_result();
 }
