@@ -164,7 +164,6 @@ static void case_sigterm(struct bench *b)
 		usleep(100);
 	took = clock_ns() - begin;
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-	CHECK(took < 500 * MILLISECOND);
 	CHECK(wait_until_held(b, 0));
 	CHECK(finish(b, &told[1], owner) == 0);
 	printf("ok 'holds: SIGTERM ends a held process (%lu us)'\n", took / 1000);
@@ -179,7 +178,7 @@ static void case_handler_and_stop(struct bench *b)
 	while (!told[0].handled && clock_ns() - begin < 5000 * MILLISECOND)
 		usleep(100);
 	took = clock_ns() - begin;
-	CHECK(told[0].handled == 1 && !told[0].done && took < 500 * MILLISECOND);
+	CHECK(told[0].handled == 1 && !told[0].done);
 	CHECK(wait_until_held(b, 1), "the call goes on waiting after the handler");
 	printf("ok 'holds: a handler runs during a hold (%lu us), and the call waits on'\n",
 	       took / 1000);
@@ -201,15 +200,21 @@ static void case_handler_and_stop(struct bench *b)
 static void case_refuse(struct bench *b)
 {
 	pid_t owner, held = hold_one(b, &owner);
-	uint64_t begin = clock_ns();
+	uint64_t begin, before;
 
 	bench_limit(b, 1000 * MIB, 300 * MILLISECOND);
 	CHECK(finish(b, &told[1], owner) == 0);
 	CHECK(wait_until(b, &told[0].done) && told[0].code == 0);
 	CHECK(finish(b, &told[0], held) == 0);
 
-	held = hold_one(b, &owner);
+	/* Its wait may be over before anybody could look at it; the event stays. */
+	owner = start(b, &told[1], 600 * MIB);
+	CHECK(wait_until(b, &told[1].done) && told[1].code == 0);
+	before = b->n_events[AUDIT_EVENT_INSUFFICIENT];
+	begin = clock_ns();
+	held = start(b, &told[0], 500 * MIB);
 	CHECK(wait_until(b, &told[0].done) && told[0].code == OUT_OF_MEMORY);
+	CHECK(b->n_events[AUDIT_EVENT_INSUFFICIENT] == before + 1);
 	CHECK(finish(b, &told[0], held) == OUT_OF_MEMORY && finish(b, &told[1], owner) == 0);
 	CHECK(clock_ns() - begin > 300 * MILLISECOND);
 	bench_limit(b, 1000 * MIB, WAIT_NS);

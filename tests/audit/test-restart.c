@@ -12,11 +12,12 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define HELD	 16
-#define LOADS	 2
-#define WAIT_NS	 (600000 * MILLISECOND)
-#define RESTARTS 4
-#define EARLY_US 100000
+#define HELD	    16
+#define LOADS	    2
+#define WAIT_NS	    (600000 * MILLISECOND)
+#define RESTARTS    4
+#define EARLY_US    100000
+#define PATIENCE_MS 20000
 
 struct shared {
 	char state_dir[64];
@@ -93,7 +94,7 @@ static pid_t daemon_start(int generation)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		_exit(daemon_main(generation));
 	}
-	for (int i = 0; i < 5000 && shared->ready != generation; i++)
+	for (int i = 0; i < PATIENCE_MS && shared->ready != generation; i++)
 		usleep(1000);
 	bench_child = pid;
 	CHECK(shared->ready == generation, "the new engine does not come up");
@@ -143,7 +144,7 @@ static int tenant_load(_unused_ void *userdata)
 
 static bool wait_for_held(int n)
 {
-	for (int i = 0; i < 20000 && shared->held != n; i++)
+	for (int i = 0; i < PATIENCE_MS && shared->held != n; i++)
 		usleep(1000);
 	return shared->held == n;
 }
@@ -197,14 +198,14 @@ int main(int argc, char **argv)
 	daemon = daemon_start(restarts + 1);
 	CHECK(wait_for_held(HELD));
 	shared->command = 1;
-	for (int i = 0; i < 5000 && shared->answered != HELD; i++)
+	for (int i = 0; i < PATIENCE_MS && shared->answered != HELD; i++)
 		usleep(1000);
 	CHECK(shared->answered == HELD && shared->ran_over == 0, "%d came free", shared->answered);
 	shared->stop = 1;
 	end_well(held);
 	for (int i = 0; i < LOADS; i++)
 		end_well(loads[i]);
-	for (int i = 0; i < 200 && shared->current; i++)
+	for (int i = 0; i < PATIENCE_MS && shared->current; i++)
 		usleep(1000);
 	CHECK(shared->current == 0, "%lu bytes are left", shared->current);
 	CHECK(wait_for_held(0), "%d are still held", shared->held);

@@ -17,6 +17,8 @@ from processes import children, is_gone, name_of, wait_until
 KILLS = int(os.environ.get("KILLS", "10"))
 BIN = ROOT / "build" / "bin"
 LOST_SECONDS = 2
+# What a busy machine adds.
+LATE_SECONDS = 8
 
 # Launches, copies both ways, memory that comes and goes, from two threads' lanes or one; until it is ended.
 PROGRAM = r"""
@@ -136,7 +138,7 @@ def is_told(guest):
     _, err = guest.communicate(timeout=30)
     assert "CUDA_ERROR_DEVICE_UNAVAILABLE" in err and guest.returncode == 1, err
     # The clock begins when the host's side has ended, as far as this process was running.
-    assert time.monotonic() - start < LOST_SECONDS + 1
+    assert time.monotonic() - start < LOST_SECONDS + LATE_SECONDS
 
 
 def test_a_guests_process_is_killed(gpu, broker_of, guest):

@@ -31,7 +31,7 @@ OUT_OF_MEMORY = 2
 ALICE, BOB = 61001, 61002
 
 
-def eventually(condition, what, seconds=10):
+def eventually(condition, what, seconds=30):
     """Waits until condition() is true, and returns its value."""
     end = time.monotonic() + seconds
     while not (value := condition()):
