@@ -21,7 +21,7 @@ static int failed(char words[ORDER_WORDS])
 
 static char *shards_on(const struct world *world, size_t device, uint64_t memory_mib)
 {
-	return str_format("gres:shard:%s:%" PRIu64, world->device_names[device].type, memory_mib);
+	return gres_shards(world->device_names[device].type, memory_mib);
 }
 
 /* --- submitting --- */

@@ -4,6 +4,7 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 /* A whole GPU, a part of one, and the part that NVIDIA's MPS hands out. */
 static const char *const device_names[] = { "gpu", "shard", "mps" };
@@ -121,4 +122,18 @@ int gres_next(const char **list, struct gres *ret)
 	*list = s + gres.len + (s[gres.len] == ',');
 	*ret = gres;
 	return 1;
+}
+
+void gres_add_shards(struct text *list, const char *type, uint64_t n)
+{
+	text_addf(list, "%s" GRES_PREFIX "shard:%s%s%" PRIu64, list->len ? "," : "", type,
+		  *type ? ":" : "", n);
+}
+
+char *gres_shards(const char *type, uint64_t n)
+{
+	struct text t = {};
+
+	gres_add_shards(&t, type, n);
+	return text_take(&t);
 }

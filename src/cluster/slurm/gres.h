@@ -2,9 +2,13 @@
 /*
  * Generic resources as Slurm writes them, in a request, of a node, or of what a job has:
  *
- *	gres:gpu:2,gres:shard:g1:4096
+ *	gres:gpu:2,gres:shard:g1:4096		up to Slurm 23.02
+ *	gres/gpu:2,gres/shard:g1:4096		since 23.11
  *	gpu:g0:1(S:0),shard:g0:143771(S:0-1,3)
  *	shard:g1:30(IDX:1)
+ *
+ * All of them are read; a request is written as the Slurm that this was built for wants it, which
+ * meson.build finds out and says in GRES_PREFIX.
  */
 #ifndef SLURM_GRES_H
 #define SLURM_GRES_H
@@ -14,6 +18,8 @@
 #include <stdbool.h>
 
 #define GRES_NAME 64
+
+struct text;
 
 /**
  * struct gres - one item of such a list
@@ -41,5 +47,18 @@ int gres_next(const char **list, struct gres *ret);
  * gres_is_device() - is it of a GPU, whole or in part?
  */
 bool gres_is_device(const struct gres *gres);
+
+/**
+ * gres_add_shards() - add shards of one device to a request
+ * @type:	the device's; "" for any
+ */
+void gres_add_shards(struct text *list, const char *type, uint64_t n);
+
+/**
+ * gres_shards() - a request for shards of one device; the caller frees it
+ *
+ * Return: NULL without memory.
+ */
+char *gres_shards(const char *type, uint64_t n);
 
 #endif

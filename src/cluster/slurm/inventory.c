@@ -202,7 +202,7 @@ static int choose_part(const struct inventory *inventory, const struct inventory
 	}
 	if (!best)
 		return why_no_part(inventory, request, reason);
-	*ret = str_format("gres:shard:%s:%" PRIu64, best->type, request->shards);
+	*ret = gres_shards(best->type, request->shards);
 	return *ret ? 0 : -ENOMEM;
 }
 
@@ -247,8 +247,7 @@ static char *print_whole(const struct whole *whole)
 	size_t i;
 
 	for (i = 0; i < whole->n; i++)
-		text_addf(&t, "%sgres:shard:%s:%" PRIu64, i ? "," : "", whole->items[i]->type,
-			  whole->items[i]->total);
+		gres_add_shards(&t, whole->items[i]->type, whole->items[i]->total);
 	return text_take(&t);
 }
 

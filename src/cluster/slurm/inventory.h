@@ -73,7 +73,7 @@ int inventory_wait(struct inventory *inventory, const char *gres);
 
 /**
  * inventory_choose() - the devices to book, as a list of resources
- * @ret:	"gres:shard:g1:4096"; the caller frees it
+ * @ret:	"gres/shard:g1:4096"; the caller frees it
  * @reason:	filled in on -ENOSPC: why no device can ever have it
  *
  * Of those with room the one is taken that is left with least, so that large requests find

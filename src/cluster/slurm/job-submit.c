@@ -156,10 +156,7 @@ static bool is_in_list(const char *node, void *userdata)
 /* Where nothing is known of the devices Slurm chooses one itself. */
 static char *untyped(const struct inventory_request *request)
 {
-	if (request->shards)
-		return str_format("gres:shard:%s%s%" PRIu64, request->type,
-				  *request->type ? ":" : "", request->shards);
-	return NULL;
+	return request->shards ? gres_shards(request->type, request->shards) : NULL;
 }
 
 static int book(const job_desc_msg_t *job, struct inventory_request *request, char **ret,
