@@ -8,6 +8,7 @@
 #include "cluster/controller/keep.h"
 #include "cluster/controller/world.h"
 #include "cluster/slurm/gpu-request.h"
+#include "cluster/slurm/slurm-api.h"
 
 #include "base/log.h"
 #include "base/quantity.h"
@@ -16,7 +17,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <slurm/slurm.h>
 #include <time.h>
 
 #define DEFAULT_STATE	  "/var/lib/cotenant/cluster.db"

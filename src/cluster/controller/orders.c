@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cluster/controller/orders.h"
+#include "cluster/slurm/slurm-api.h"
 
 #include "base/quantity.h"
 #include "base/str.h"
@@ -7,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <time.h>
 

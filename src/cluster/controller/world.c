@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cluster/controller/world.h"
+#include "cluster/slurm/slurm-api.h"
 
 #include "base/str.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
 #define UNUSABLE_NODE                                                                              \
@@ -248,7 +248,7 @@ static int add_node_job(struct world *world, uint32_t id, const char *node)
 
 static int add_to_nodes(struct world *world, const job_info_t *job)
 {
-	hostlist_t nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
+	struct hostlist *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
 	char *node;
 	int r = 0;
 

@@ -17,12 +17,12 @@
  * finds in the job what it held here at the most, in MiB, as it may ask for so much elsewhere.
  */
 #include "cluster/controller/service.h"
+#include "cluster/slurm/slurm-api.h"
 
 #include "base/str.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <time.h>
 

@@ -12,13 +12,13 @@
  */
 #include "cluster/slurm/gpu-request.h"
 #include "cluster/slurm/inventory.h"
+#include "cluster/slurm/slurm-api.h"
 #include "cluster/slurm/watch.h"
 
 #include "base/str.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <stdarg.h>
 

@@ -13,6 +13,7 @@
  * that is taken which takes something from the job.
  */
 #include "cluster/slurm/gpu-request.h"
+#include "cluster/slurm/slurm-api.h"
 
 #include "api/client.h"
 #include "base/quantity.h"
@@ -20,7 +21,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <time.h>
 

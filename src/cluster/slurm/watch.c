@@ -8,12 +8,12 @@
  * an answer that was asked for later is there.
  */
 #include "cluster/slurm/watch.h"
+#include "cluster/slurm/slurm-api.h"
 
 #include "base/str.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <slurm/slurm.h>
 #include <stdbool.h>
 #include <time.h>
 
