@@ -26,12 +26,6 @@
 #define GENERATION_NONE 0
 #define TREES_MAX	(1 << 22) /* the kernel's own limit of process ids */
 
-/*
- * Since Linux 6.13 a frame of 64 bytes or more means a private stack per CPU, which a sleepable program
- * shares with whoever runs while it sleeps, and the kernel crashes. See bpf/kernel.h.
- */
-#define FRAME_MAX_BYTES 48
-
 const char *engine_rung_name(enum engine_rung rung)
 {
 	static const char *const names[] = { "auto", "registers", "supervised" };
@@ -171,28 +165,33 @@ static int trees_size(struct engine *engine)
 	return bpf_map__set_max_entries(trees, n < TREES_MAX ? n : TREES_MAX);
 }
 
-/* The verifier's log ends with "stack depth A+B+...", a number per function. */
-int frames_check(const char *log)
-{
-	const char *at = strstr(log, "stack depth ");
-	char *end;
-
-	if (!at)
-		return -ENOTSUP;
-	at += strlen("stack depth ");
-	for (;;) {
-		if (strtoul(at, &end, 10) > FRAME_MAX_BYTES)
-			return -ENOTSUP;
-		if (*end != '+')
-			return 0;
-		at = end + 1;
-	}
-}
-
 #define LOG_STATS 4
 #define LOG_SIZE  65536
 
-static int programs_load(struct engine *engine)
+/*
+ * Programs are loaded one after the other up to the first that is refused, so that the last one with a log
+ * is the one. Without any nothing came as far as the verifier, and the fault alone tells why.
+ */
+static void tell_refusal(struct engine *engine, const char *logs, char *refusal)
+{
+	struct bpf_program *program;
+	char reason[ENGINE_REFUSAL];
+	size_t i = 0;
+
+	bpf_object__for_each_program(program, engine->programs->obj)
+	{
+		const char *log = logs + i++ * LOG_SIZE;
+
+		if (!*log)
+			continue;
+		verifier_reason(log, reason, sizeof(reason));
+		snprintf(refusal, ENGINE_REFUSAL, "the kernel's verifier refuses %s: %.*s",
+			 bpf_program__name(program), ENGINE_REFUSAL / 2,
+			 *reason ? reason : "it does not say why");
+	}
+}
+
+static int programs_load(struct engine *engine, char *refusal)
 {
 	struct bpf_program *program;
 	size_t n = 0, i = 0;
@@ -208,6 +207,8 @@ static int programs_load(struct engine *engine)
 		bpf_program__set_log_buf(program, logs + i++ * LOG_SIZE, LOG_SIZE);
 	}
 	r = audit_bpf__load(engine->programs);
+	if (r < 0 && refusal)
+		tell_refusal(engine, logs, refusal);
 	for (i = 0; r == 0 && i < n; i++)
 		r = frames_check(logs + i * LOG_SIZE);
 	return r;
@@ -262,7 +263,7 @@ static int programs_open(struct engine *engine, const struct engine_options *opt
 	if (r == 0)
 		r = trees_size(engine);
 	if (r == 0)
-		r = programs_load(engine);
+		r = programs_load(engine, options->refusal);
 	if (r < 0)
 		return r;
 	engine->state = &engine->programs->bss->state;

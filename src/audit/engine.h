@@ -39,6 +39,9 @@ enum engine_rung {
 /** engine_rung_name() - "auto", "registers" or "supervised" */
 const char *engine_rung_name(enum engine_rung rung);
 
+/* Room for what the kernel says of a program that it refuses. */
+#define ENGINE_REFUSAL 256
+
 /**
  * struct engine_options - how to open
  * @state_dir:		folder for the pins; if it is not on a BPF file system, one is mounted on it
@@ -47,6 +50,7 @@ const char *engine_rung_name(enum engine_rung rung);
  * @offsets_dir:	folder of *.conf with offsets for builds whose symbols do not tell, NULL for none
  * @driver_version:	what runs here; NULL where it is not known
  * @cuda_version:	likewise
+ * @refusal:		ENGINE_REFUSAL bytes, filled in where the kernel's verifier refuses a program; NULL if not wanted
  * @copies_grace_ns:	how long a copy that no tenant's process maps stays probed, 0 for 10 s
  * @no_thread_records:	for a test: the programs act as if the kernel had no memory for records of threads
  * @linger_rounds:	for a test: how long the programs linger at a probe before their generation begins, else 0
@@ -58,6 +62,7 @@ struct engine_options {
 	const char *offsets_dir;
 	const char *driver_version;
 	const char *cuda_version;
+	char *refusal;
 	uint32_t linger_rounds;
 	uint64_t copies_grace_ns;
 	bool no_thread_records;

@@ -143,6 +143,8 @@ void trees_follow(struct engine *engine);
 
 /** frames_check() - whether the verifier's log tells of small frames only. Return: 0 or -ENOTSUP */
 int frames_check(const char *log);
+/** verifier_reason() - of a program that was refused, the line of the verifier's log that says why; "" where none does */
+void verifier_reason(const char *log, char *ret, size_t cap);
 
 /** attach_file() - probe an open file; @name: how to call it. Return: as engine_attach(); -EDQUOT where there is no room */
 int attach_file(struct engine *engine, const char *name, int fd, const struct library_use *use);

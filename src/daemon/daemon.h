@@ -61,7 +61,7 @@ struct daemon {
 	sd_event_source *reload_offsets;
 	char *offsets_dir;
 	struct engine *engine;
-	char engine_reason[200];
+	char engine_reason[400];
 	struct engine_feature features[32];
 	int n_features;
 	struct gpu *gpu;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/str.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/capability.h>
@@ -77,6 +78,20 @@ static void add_options(struct text *t, const char *sys_dir)
 	}
 }
 
+/*
+ * The strictest lockdown takes the helpers away that read the kernel's memory. The verifier then speaks of
+ * an unknown function.
+ */
+static void add_lockdown(struct text *t, const char *sys_dir)
+{
+	_cleanup_free_ char *path = str_format("%s/kernel/security/lockdown", sys_dir);
+	_cleanup_free_ char *modes = NULL;
+
+	if (path && file_read_at(AT_FDCWD, path, 256, &modes, NULL) == 0 &&
+	    strstr(modes, "[confidentiality]"))
+		add(t, "leave to read the kernel's memory (lockdown=confidentiality)");
+}
+
 char *lacking_text(const char *proc_dir, const char *sys_dir)
 {
 	struct text t = {};
@@ -86,8 +101,41 @@ char *lacking_text(const char *proc_dir, const char *sys_dir)
 		add(&t, "the host's user namespace (root of a container's own has no say about the "
 			"kernel)");
 	add_options(&t, sys_dir);
+	add_lockdown(&t, sys_dir);
 	if (t.len > 0)
 		return text_take(&t);
 	text_done(&t);
 	return NULL;
+}
+
+/* Where nothing is missing and no program was looked at, there is but the number. */
+static const char *fault_text(int fault)
+{
+	const char *text = strerrordesc_np(-fault);
+
+	switch (-fault) {
+	case EPROTO:
+		return "the books in the state folder are of another version; cotenantd --remove "
+		       "takes them away";
+	case EPERM:
+	case EACCES:
+		return "the kernel does not permit BPF programs and does not say why: a seccomp filter "
+		       "or a security module";
+	case ENOSYS:
+		return "missing here: CONFIG_BPF_SYSCALL";
+	case EOPNOTSUPP:
+		return "this kernel runs none of the rungs that were asked for";
+	default:
+		/* Those of libbpf's own have no words here. */
+		return text ? text : "libbpf cannot load the programs";
+	}
+}
+
+char *lacking_reason(int fault, const char *refusal, const char *proc_dir, const char *sys_dir)
+{
+	_cleanup_free_ char *lacking = fault == -EPROTO ? NULL : lacking_text(proc_dir, sys_dir);
+
+	if (!lacking)
+		return strdup(*refusal ? refusal : fault_text(fault));
+	return str_format("missing here: %s%s%s", lacking, *refusal ? "; " : "", refusal);
 }

@@ -17,4 +17,14 @@
  */
 char *lacking_text(const char *proc_dir, const char *sys_dir);
 
+/**
+ * lacking_reason() - why the engine could not be opened, in words; the caller frees it
+ * @fault:	of engine_open()
+ * @refusal:	what the kernel said of a program, "" if it said nothing
+ * @proc_dir:	as for lacking_text()
+ *
+ * Return: NULL without memory.
+ */
+char *lacking_reason(int fault, const char *refusal, const char *proc_dir, const char *sys_dir);
+
 #endif

@@ -335,31 +335,6 @@ static void raise_descriptors(void)
 	}
 }
 
-static void why_no_engine(int r, char *ret, size_t cap)
-{
-	_cleanup_free_ char *lacking = NULL;
-
-	if (r == -EPROTO) {
-		str_copy(ret, cap,
-			 "the books in the state folder are of another version; cotenantd "
-			 "--remove takes them away");
-		return;
-	}
-	lacking = lacking_text("/proc", "/sys");
-	if (lacking)
-		snprintf(ret, cap, "missing here: %s", lacking);
-	else if (r == -EPERM || r == -EACCES)
-		str_copy(ret, cap,
-			 "the kernel refuses BPF programs: by lockdown, a seccomp filter or "
-			 "another security module");
-	else if (r == -ENOSYS)
-		str_copy(ret, cap, "missing here: CONFIG_BPF_SYSCALL");
-	else if (r == -EOPNOTSUPP)
-		str_copy(ret, cap, "this kernel runs none of the rungs that were asked for");
-	else
-		str_copy(ret, cap, strerrordesc_np(-r));
-}
-
 /*
  * Without an engine the daemon still keeps limits and shows devices, and says in each
  * answer that nothing enforces them.
@@ -370,7 +345,8 @@ static int open_engine(struct daemon *d, const struct options *o)
 	struct engine_options options = { .rung = o->rung,
 					  .failure_wait_ns = o->failure_wait_ms * 1000000,
 					  .driver_version = d->gpu->driver_version };
-	char cuda[16] = "";
+	char cuda[16] = "", refusal[ENGINE_REFUSAL] = "";
+	_cleanup_free_ char *reason = NULL;
 	int r;
 
 	raise_descriptors();
@@ -383,6 +359,7 @@ static int open_engine(struct daemon *d, const struct options *o)
 	options.state_dir = dir;
 	options.offsets_dir = d->offsets_dir;
 	options.cuda_version = cuda;
+	options.refusal = refusal;
 	r = fd_mkdir_parents(dir, 0755);
 	if (r == 0)
 		r = fd_mkdir_parents(d->offsets_dir, 0755);
@@ -391,7 +368,9 @@ static int open_engine(struct daemon *d, const struct options *o)
 	if (r == -EBUSY)
 		return log_err(r, "another cotenantd uses %s", o->values[OPTION_STATE_DIR]);
 	if (r < 0) {
-		why_no_engine(r, d->engine_reason, sizeof(d->engine_reason));
+		reason = lacking_reason(r, refusal, "/proc", "/sys");
+		str_copy(d->engine_reason, sizeof(d->engine_reason),
+			 reason ? reason : strerrordesc_np(ENOMEM));
 		log_warn(r, "limits are not enforced: %s", d->engine_reason);
 		return 0;
 	}

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "daemon/lacking.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -47,11 +48,36 @@ static void check_text(const char *what, const char *caps, const char *map, cons
 	      text ? text : "nothing");
 }
 
+static void check_reason(const char *what, int fault, const char *refusal, const char *expected)
+{
+	_cleanup_free_ char *reason = lacking_reason(fault, refusal, dir, dir);
+
+	check(reason && strstr(reason, expected), "lacking_reason: %s: %s", what, reason);
+}
+
+#define REFUSAL "the kernel's verifier refuses on_call: R1 invalid mem access"
+
+/* In a fixture that has everything. */
+static void test_reasons(void)
+{
+	check_reason("the verifier's words", -EACCES, REFUSAL, REFUSAL);
+	check_reason("no words", -EPERM, "", "a seccomp filter");
+	check_reason("books of another version", -EPROTO, "", "of another version");
+	check_reason("any other fault", -ENOMEM, "", "Cannot allocate memory");
+	put("kernel/security/lockdown", "none [integrity] confidentiality\n");
+	check_reason("a lockdown that lets programs be", -EACCES, REFUSAL, REFUSAL);
+	put("kernel/security/lockdown", "none integrity [confidentiality]\n");
+	check_reason("one that does not", -EINVAL, "",
+		     "missing here: leave to read the kernel's memory (lockdown=confidentiality)");
+	check_reason("that, and what came of it", -EINVAL, REFUSAL, "; " REFUSAL);
+}
+
 int main(void)
 {
 	static const char *const dirs[] = { "self",
 					    "kernel",
 					    "kernel/btf",
+					    "kernel/security",
 					    "bus",
 					    "bus/event_source",
 					    "bus/event_source/devices",
@@ -75,6 +101,9 @@ int main(void)
 	check_text(
 		"root of a container's own users", ALL, CONTAINER_MAP,
 		"the host's user namespace (root of a container's own has no say about the kernel)");
+	put("self/status", "Name:\tx\nCapEff:\t" ALL "\n");
+	put("self/uid_map", HOST_MAP);
+	test_reasons();
 	remove = str_format("rm -r %s", dir);
 	check(remove && system(remove) == 0, "the fixture is taken away");
 	return check_result();
