@@ -50,8 +50,8 @@ TaskProlog={dir}/task-prolog
 JobAcctGatherType=jobacct_gather/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-SchedulerType=sched/builtin
-SchedulerParameters=batch_sched_delay=0,sched_interval=1
+SchedulerType={scheduler}
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 ReturnToService=2
 SwitchType=switch/none
@@ -107,6 +107,17 @@ def free_ports(n):
         for s in sockets:
             s.bind(("127.0.0.1", 0))
         return [s.getsockname()[1] for s in sockets]
+
+
+def scheduler():
+    """
+    The one of Slurm's schedulers that starts jobs here: the simple one up to 23.02.
+
+    Since 23.11 that one starts none where accounting has no database: it finds no list of accounts, and takes every
+    job's for invalid. Backfill does not ask.
+    """
+    version = re.search(r"(\d+)\.(\d+)", subprocess.run(["slurmctld", "-V"], capture_output=True, text=True).stdout)
+    return "sched/builtin" if tuple(map(int, version.groups())) < (23, 11) else "sched/backfill"
 
 
 def system_plugins():
@@ -214,7 +225,7 @@ class Cluster:
         host = socket.gethostname().split(".")[0]
         ports = free_ports(1 + len(NODES))
         conf = SLURM_CONF.format(dir=self.dir, host=host, ctld_port=ports[0], plugins=PLUGINS,
-                                 system_plugins=system_plugins())
+                                 system_plugins=system_plugins(), scheduler=scheduler())
         gres = ""
         for i, node in enumerate(NODES):
             conf += NODE_LINE.format(node=node, host=host, port=ports[1 + i], shards=SHARDS)
