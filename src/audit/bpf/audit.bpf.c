@@ -23,7 +23,7 @@ static noinline struct thread *thread_get(void)
 				    BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-static long thread_pause(__u32 i, __u64 *sp)
+static long thread_pause(_unused_ __u32 i, __u64 *sp)
 {
 	char byte;
 
@@ -38,7 +38,7 @@ static noinline struct thread *thread_get_later(__u64 sp)
 	return thread_get();
 }
 
-static long linger(__u32 i, void *unused)
+static long linger(_unused_ __u32 i, _unused_ void *unused)
 {
 	return 0;
 }
@@ -297,7 +297,7 @@ static inlined int thread_end(void)
 }
 
 SEC("raw_tp/sched_process_exit")
-int on_exit(void *ctx)
+int on_exit(_unused_ void *ctx)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -316,7 +316,7 @@ int on_exit(void *ctx)
 
 /* The process stays, its memory and contexts do not. */
 SEC("raw_tp/sched_process_exec")
-int on_exec(void *ctx)
+int on_exec(_unused_ void *ctx)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct thread *t;
@@ -372,7 +372,7 @@ int on_signal(struct bpf_raw_tracepoint_args *ctx)
 /* --- what user space orders ---------------------------------------------------------------------- */
 
 SEC("syscall")
-int on_order(void *ctx)
+int on_order(_unused_ void *ctx)
 {
 	ORDER->result = order_carry_out();
 	return 0;

@@ -462,7 +462,7 @@ static noinline int physical_mapped(struct thread *t, const struct row *row)
 }
 
 /* The mapping at the front of the range in t->scratch[0..1]. */
-static long unmap_round(__u32 i, struct thread **thread)
+static long unmap_round(_unused_ __u32 i, struct thread **thread)
 {
 	struct thread *t = *thread;
 
@@ -508,7 +508,7 @@ alone int leave_physical(struct thread *t)
 }
 
 /* The ordinal of a device that is an argument, or that a location (type, number) names. */
-static noinline __u32 ordinal_argument(struct thread *t, const struct row *row, __u64 value)
+static noinline __u32 ordinal_argument(const struct row *row, __u64 value)
 {
 	return row->flags & ROW_LOCATION ? user_read(value + 4, 4) : value;
 }
@@ -545,10 +545,10 @@ alone int leave_pool(struct thread *t)
 		return pool_destroyed(t, row);
 	case ROW_POOL_DEFAULT:
 		return pool_learn_default(t, user_read(ARGUMENT(t, row->a), 8),
-					  ordinal_argument(t, row, ARGUMENT(t, row->b)));
+					  ordinal_argument(row, ARGUMENT(t, row->b)));
 	default:
 		return pool_set_current(t, ARGUMENT(t, row->b),
-					ordinal_argument(t, row, ARGUMENT(t, row->a)));
+					ordinal_argument(row, ARGUMENT(t, row->a)));
 	}
 }
 

@@ -80,7 +80,7 @@ static long hold_round(__u32 i, struct hold_wait *w)
 	return 0;
 }
 
-static long hold_rounds(__u32 i, struct hold_wait *w)
+static long hold_rounds(_unused_ __u32 i, struct hold_wait *w)
 {
 	bpf_loop(HOLD_ROUNDS, hold_round, w, 0);
 	return w->over != 0;
@@ -147,7 +147,7 @@ struct slot_claim {
 	__u32 done;
 };
 
-static long slot_try(__u32 i, struct slot_claim *claim)
+static long slot_try(_unused_ __u32 i, struct slot_claim *claim)
 {
 	claim->at = (claim->at + 1) & (AUDIT_SLOTS - 1);
 	claim->done = __sync_val_compare_and_swap(&SLOT(claim->at)->state, AUDIT_SLOT_FREE,

@@ -17,6 +17,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+/* As in user space: a parameter that the kernel gives and nobody needs. */
+#define _unused_ __attribute__((__unused__))
+
 #define noinline __attribute__((__noinline__))
 #define inlined	 inline __attribute__((__always_inline__))
 

@@ -23,7 +23,7 @@ struct moving_try {
 	__u32 done;
 };
 
-static long charging_try(__u32 i, struct moving_try *try)
+static long charging_try(_unused_ __u32 i, struct moving_try *try)
 {
 	__u32 *charging = &PROCESS(try->process)->charging;
 	__u32 was = READ_ONCE(*charging);
@@ -48,7 +48,7 @@ static inlined void charging_end(__u32 process)
 	__sync_fetch_and_sub(&PROCESS(process)->charging, 1);
 }
 
-static long moving_try(__u32 i, struct moving_try *try)
+static long moving_try(_unused_ __u32 i, struct moving_try *try)
 {
 	try->done = READ_ONCE(PROCESS(try->process)->charging) == AUDIT_PROCESS_MOVING;
 	return try->done;

@@ -165,7 +165,8 @@ static noinline int object_is_stale(const struct object_key *key, const struct o
 	return object_went_along(key, o);
 }
 
-static long object_reap(void *map, struct object_key *key, struct object *o, void *unused)
+static long object_reap(_unused_ void *map, struct object_key *key, struct object *o,
+			_unused_ void *unused)
 {
 	__u32 nearest = o->nearest, outermost = o->outermost;
 

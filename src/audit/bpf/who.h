@@ -130,7 +130,7 @@ struct process_claim {
 	__u32 done;
 };
 
-static long process_try(__u32 i, struct process_claim *claim)
+static long process_try(_unused_ __u32 i, struct process_claim *claim)
 {
 	__u64 claimed = (__u64)claim->tgid << 32 | AUDIT_PROCESS_CLAIMED;
 
