@@ -16,8 +16,7 @@ static cudaError_t kernel_params(const struct cudaKernelNodeParams *p, CUDA_KERN
 	CUfunction kernel;
 	cudaError_t error;
 
-	error = symbol_kernel(p->func, &kernel)
-			?: told(driver.cuKernelGetFunction(&kernel, (CUkernel)kernel));
+	error = symbol_function(p->func, &kernel);
 	if (error)
 		return error;
 	*ret = (CUDA_KERNEL_NODE_PARAMS){

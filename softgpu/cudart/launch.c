@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Launches: <<<>>> and its configuration stack, extended and cooperative ones, attributes. */
+#include <limits.h>
 #include <string.h>
 
 #include "softgpu/cudart/runtime.h"
@@ -44,6 +45,12 @@ RUNTIME_CALL(__cudaPopCallConfiguration, struct dim3 *grid, struct dim3 *block,
 	return cudaSuccess;
 }
 
+/* The driver counts 32 bits; what needs more is more than any device has, too. */
+static unsigned shared_size(size_t shared_bytes)
+{
+	return shared_bytes > UINT_MAX ? UINT_MAX : (unsigned)shared_bytes;
+}
+
 /* The driver says invalid value where the runtime names the configuration. */
 static cudaError_t told_launch(CUresult result)
 {
@@ -65,7 +72,7 @@ STREAM_CALL(cudaLaunchKernel,
 	return error
 		       ?: told_launch(driver.cuLaunchKernel(
 				  kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-				  (unsigned)shared_bytes, stream, args, NULL));
+				  shared_size(shared_bytes), stream, args, NULL));
 }
 
 /* From 13 on the compiler resolves the kernel first. */
@@ -88,7 +95,7 @@ STREAM_CALL(cudaLaunchCooperativeKernel,
 	return error
 		       ?: told_launch(driver.cuLaunchCooperativeKernel(
 				  kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-				  (unsigned)shared_bytes, stream, args));
+				  shared_size(shared_bytes), stream, args));
 }
 
 static cudaError_t launch_extended(const struct cudaLaunchConfig *config, CUstream stream,
@@ -108,7 +115,7 @@ static cudaError_t launch_extended(const struct cudaLaunchConfig *config, CUstre
 		.blockDimX = config->blockDim.x,
 		.blockDimY = config->blockDim.y,
 		.blockDimZ = config->blockDim.z,
-		.sharedMemBytes = (unsigned)config->dynamicSmemBytes,
+		.sharedMemBytes = shared_size(config->dynamicSmemBytes),
 		.hStream = stream,
 		.attrs = config->attrs,
 		.numAttrs = config->numAttrs,
@@ -138,14 +145,6 @@ STREAM_CALL(cudaLaunchHostFunc, (CUstream stream, CUhostFn function, void *data)
 	return in_context() ?: told(driver.cuLaunchHostFunc(stream, function, data));
 }
 
-static cudaError_t function_of(const void *symbol, CUfunction *ret)
-{
-	CUfunction kernel;
-	cudaError_t error = in_context() ?: symbol_kernel(symbol, &kernel);
-
-	return error ?: told(driver.cuKernelGetFunction(ret, (CUkernel)kernel));
-}
-
 RUNTIME_CALL(cudaFuncGetAttributes, struct cudaFuncAttributes *attributes, const void *symbol)
 {
 	const struct {
@@ -169,7 +168,7 @@ RUNTIME_CALL(cudaFuncGetAttributes, struct cudaFuncAttributes *attributes, const
 
 	if (!attributes)
 		return failed(cudaErrorInvalidValue);
-	error = function_of(symbol, &function);
+	error = symbol_function(symbol, &function);
 	if (error)
 		return error;
 
@@ -191,7 +190,7 @@ RUNTIME_CALL(cudaFuncGetAttributes, struct cudaFuncAttributes *attributes, const
 RUNTIME_CALL(cudaFuncSetAttribute, const void *symbol, int attribute, int value)
 {
 	CUfunction function;
-	cudaError_t error = function_of(symbol, &function);
+	cudaError_t error = symbol_function(symbol, &function);
 
 	/* cudaFuncAttribute has the driver's values: 8 dynamic shared size, 9 carveout, ... */
 	return error ?: told(driver.cuFuncSetAttribute(function, attribute, value));
@@ -200,7 +199,7 @@ RUNTIME_CALL(cudaFuncSetAttribute, const void *symbol, int attribute, int value)
 RUNTIME_CALL(cudaFuncSetCacheConfig, const void *symbol, int config)
 {
 	CUfunction function;
-	cudaError_t error = function_of(symbol, &function);
+	cudaError_t error = symbol_function(symbol, &function);
 
 	return error ?: told(driver.cuFuncSetCacheConfig(function, config));
 }
@@ -210,13 +209,13 @@ RUNTIME_CALL(cudaFuncSetSharedMemConfig, const void *symbol, _unused_ int config
 	CUfunction function;
 
 	/* Banks are of one width on every device since 5.0. */
-	return function_of(symbol, &function);
+	return symbol_function(symbol, &function);
 }
 
 RUNTIME_CALL(cudaFuncGetName, const char **name, const void *symbol)
 {
 	CUfunction function;
-	cudaError_t error = function_of(symbol, &function);
+	cudaError_t error = symbol_function(symbol, &function);
 
 	return error ?: told(driver.cuFuncGetName(name, function));
 }
@@ -224,7 +223,7 @@ RUNTIME_CALL(cudaFuncGetName, const char **name, const void *symbol)
 RUNTIME_CALL(cudaFuncGetParamInfo, const void *symbol, size_t index, size_t *offset, size_t *size)
 {
 	CUfunction function;
-	cudaError_t error = function_of(symbol, &function);
+	cudaError_t error = symbol_function(symbol, &function);
 
 	return error ?: told(driver.cuFuncGetParamInfo(function, index, offset, size));
 }
@@ -233,7 +232,7 @@ RUNTIME_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int *n_bloc
 	     const void *symbol, int block_size, size_t shared_bytes, unsigned flags)
 {
 	CUfunction function;
-	cudaError_t error = function_of(symbol, &function);
+	cudaError_t error = symbol_function(symbol, &function);
 
 	return error
 		       ?: told(driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
@@ -251,7 +250,7 @@ RUNTIME_CALL(cudaOccupancyAvailableDynamicSMemPerBlock, size_t *shared_bytes, co
 	     int n_blocks, int block_size)
 {
 	CUfunction function;
-	cudaError_t error = function_of(symbol, &function);
+	cudaError_t error = symbol_function(symbol, &function);
 
 	return error
 		       ?: told(driver.cuOccupancyAvailableDynamicSMemPerBlock(

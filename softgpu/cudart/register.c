@@ -78,10 +78,19 @@ static CUresult fatbin_load(struct fatbin *fatbin)
 					NULL, 0);
 }
 
+/* What nobody registered, and what is not in its image, is no function of the device. */
+static cudaError_t told_function(CUresult result)
+{
+	if (result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_NOT_FOUND)
+		return failed(cudaErrorInvalidDeviceFunction);
+	return told(result);
+}
+
 cudaError_t symbol_kernel(const void *host_function, CUfunction *ret)
 {
 	struct symbol *symbol;
 	CUresult r = CUDA_SUCCESS;
+	int n_threads;
 
 	pthread_mutex_lock(&lock);
 	symbol = symbol_find(host_function, /* is_kernel= */ true);
@@ -93,13 +102,22 @@ cudaError_t symbol_kernel(const void *host_function, CUfunction *ret)
 	}
 	pthread_mutex_unlock(&lock);
 
-	if (!host_function || r == CUDA_ERROR_NOT_FOUND)
-		return failed(cudaErrorInvalidDeviceFunction);
-	if (r)
-		return told(r);
 	/* Not registered: a handle of the driver, which knows whether it is one. */
+	if (!symbol)
+		r = driver.cuFuncGetAttribute(&n_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+					      (CUfunction)host_function);
+	if (r)
+		return told_function(r);
 	*ret = symbol ? (CUfunction)symbol->kernel : (CUfunction)host_function;
 	return cudaSuccess;
+}
+
+cudaError_t symbol_function(const void *host_function, CUfunction *ret)
+{
+	CUfunction kernel;
+	cudaError_t error = in_context() ?: symbol_kernel(host_function, &kernel);
+
+	return error ?: told_function(driver.cuKernelGetFunction(ret, (CUkernel)kernel));
 }
 
 const void *symbol_of_function(CUfunction function)
@@ -270,20 +288,9 @@ RUNTIME_CALL(cudaGetSymbolSize, size_t *ret, const void *symbol)
 	return error;
 }
 
-static cudaError_t get_function(CUfunction *ret, const void *symbol)
-{
-	CUfunction kernel;
-	cudaError_t error;
-
-	if (!ret)
-		return failed(cudaErrorInvalidValue);
-	error = in_context() ?: symbol_kernel(symbol, &kernel);
-	return error ?: told(driver.cuKernelGetFunction(ret, (CUkernel)kernel));
-}
-
 RUNTIME_CALL(cudaGetFuncBySymbol, CUfunction *ret, const void *symbol)
 {
-	return get_function(ret, symbol);
+	return ret ? symbol_function(symbol, ret) : failed(cudaErrorInvalidValue);
 }
 
 RUNTIME_CALL(cudaGetKernel, CUfunction *ret, const void *symbol)

@@ -117,6 +117,9 @@ cudaError_t primary_context(int device, CUcontext *ret);
  */
 cudaError_t symbol_kernel(const void *host_function, CUfunction *ret);
 
+/** symbol_function() - the same in the current context, as the calls that look at it want it */
+cudaError_t symbol_function(const void *host_function, CUfunction *ret);
+
 /**
  * symbol_of_function() - what the program calls a function of the driver
  *
