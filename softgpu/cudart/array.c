@@ -86,7 +86,7 @@ RUNTIME_CALL(cudaMallocArray, CUarray *array, const struct cudaChannelFormatDesc
 
 RUNTIME_CALL(cudaFreeArray, CUarray array)
 {
-	return in_context() ?: told(array ? driver.cuArrayDestroy(array) : CUDA_SUCCESS);
+	return in_context() ?: told_value(array ? driver.cuArrayDestroy(array) : CUDA_SUCCESS);
 }
 
 struct cudaChannelFormatDesc channel_of(CUarray_format format, unsigned n)
@@ -106,7 +106,8 @@ RUNTIME_CALL(cudaArrayGetInfo, struct cudaChannelFormatDesc *channel, struct cud
 	     unsigned *flags, CUarray array)
 {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
-	cudaError_t error = in_context() ?: told(driver.cuArray3DGetDescriptor(&descriptor, array));
+	cudaError_t error =
+		in_context() ?: told_value(driver.cuArray3DGetDescriptor(&descriptor, array));
 
 	if (error)
 		return error;
@@ -146,12 +147,14 @@ RUNTIME_CALL(cudaGetMipmappedArrayLevel, CUarray *array, CUmipmappedArray mipmap
 
 RUNTIME_CALL(cudaFreeMipmappedArray, CUmipmappedArray array)
 {
-	return in_context() ?: told(array ? driver.cuMipmappedArrayDestroy(array) : CUDA_SUCCESS);
+	return in_context()
+		       ?: told_value(array ? driver.cuMipmappedArrayDestroy(array) : CUDA_SUCCESS);
 }
 
-PASSED_ON(cudaArrayGetMemoryRequirements, cuArrayGetMemoryRequirements,
-	  (CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUarray array, int device),
-	  (requirements, array, device))
-PASSED_ON(cudaMipmappedArrayGetMemoryRequirements, cuMipmappedArrayGetMemoryRequirements,
-	  (CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUmipmappedArray array, int device),
-	  (requirements, array, device))
+PASSED_ON_AS(told_value, cudaArrayGetMemoryRequirements, cuArrayGetMemoryRequirements,
+	     (CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUarray array, int device),
+	     (requirements, array, device))
+PASSED_ON_AS(told_value, cudaMipmappedArrayGetMemoryRequirements,
+	     cuMipmappedArrayGetMemoryRequirements,
+	     (CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUmipmappedArray array, int device),
+	     (requirements, array, device))

@@ -100,19 +100,27 @@ static bool destination_is_host(enum cudaMemcpyKind kind)
 	return kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost;
 }
 
+/* Bytes that a copy counts in: an element where the side is an array; 0 if it is none. */
+static size_t unit_of(const struct side *side)
+{
+	return side->array ? element_bytes(side->array) : 1;
+}
+
 /**
  * copy_of() - the driver's form of a copy
  * @width:	in elements where an array takes part, else in bytes
+ *
+ * Return: cudaSuccess, or cudaErrorInvalidValue if what is called an array is none.
  */
-static CUDA_MEMCPY3D copy_of(struct side dst, struct side src, size_t width, size_t height,
-			     size_t depth)
+static cudaError_t copy_of(struct side dst, struct side src, size_t width, size_t height,
+			   size_t depth, CUDA_MEMCPY3D *ret)
 {
-	size_t element = dst.array   ? element_bytes(dst.array)
-			 : src.array ? element_bytes(src.array)
-				     : 1;
+	size_t dst_unit = unit_of(&dst), src_unit = unit_of(&src);
 
-	return (CUDA_MEMCPY3D){
-		.srcXInBytes = src.pos.x * (src.array ? element : 1),
+	if (!dst_unit || !src_unit)
+		return failed(cudaErrorInvalidValue);
+	*ret = (CUDA_MEMCPY3D){
+		.srcXInBytes = src.pos.x * src_unit,
 		.srcY = src.pos.y,
 		.srcZ = src.pos.z,
 		.srcMemoryType = src.type,
@@ -121,7 +129,7 @@ static CUDA_MEMCPY3D copy_of(struct side dst, struct side src, size_t width, siz
 		.srcArray = src.array,
 		.srcPitch = src.ptr.pitch,
 		.srcHeight = src.ptr.ysize,
-		.dstXInBytes = dst.pos.x * (dst.array ? element : 1),
+		.dstXInBytes = dst.pos.x * dst_unit,
 		.dstY = dst.pos.y,
 		.dstZ = dst.pos.z,
 		.dstMemoryType = dst.type,
@@ -130,10 +138,11 @@ static CUDA_MEMCPY3D copy_of(struct side dst, struct side src, size_t width, siz
 		.dstArray = dst.array,
 		.dstPitch = dst.ptr.pitch,
 		.dstHeight = dst.ptr.ysize,
-		.WidthInBytes = width * element,
+		.WidthInBytes = width * (dst.array ? dst_unit : src_unit),
 		.Height = height,
 		.Depth = depth,
 	};
+	return cudaSuccess;
 }
 
 cudaError_t copy_of_parms(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret)
@@ -148,8 +157,7 @@ cudaError_t copy_of_parms(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *ret)
 			     type_of(p->dstArray, destination_is_host(p->kind), p->kind) };
 	src = (struct side){ p->srcArray, p->srcPtr, p->srcPos,
 			     type_of(p->srcArray, source_is_host(p->kind), p->kind) };
-	*ret = copy_of(dst, src, p->extent.width, p->extent.height, p->extent.depth);
-	return cudaSuccess;
+	return copy_of(dst, src, p->extent.width, p->extent.height, p->extent.depth, ret);
 }
 
 static enum cudaMemcpyKind kind_of(CUmemorytype dst, CUmemorytype src)
@@ -261,10 +269,13 @@ static cudaError_t check_pitches(size_t dst_pitch, size_t src_pitch, size_t widt
 RUNTIME_CALL(cudaMemcpy2D, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
 	     size_t width, size_t height, enum cudaMemcpyKind kind)
 {
+	CUDA_MEMCPY3D copy;
+
 	return check_pitches(dst_pitch, src_pitch, width, kind)
-		       ?: copy_now(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
-					   linear(src, src_pitch, source_is_host(kind), kind),
-					   width, height, 1));
+		       ?: copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
+				  linear(src, src_pitch, source_is_host(kind), kind),
+				  width, height, 1, &copy)
+		       ?: copy_now(copy);
 }
 
 STREAM_CALL(cudaMemcpy2DAsync,
@@ -272,11 +283,13 @@ STREAM_CALL(cudaMemcpy2DAsync,
 	     size_t height, enum cudaMemcpyKind kind, CUstream stream),
 	    (dst, dst_pitch, src, src_pitch, width, height, kind, stream))
 {
+	CUDA_MEMCPY3D copy;
+
 	return check_pitches(dst_pitch, src_pitch, width, kind)
-		       ?: copy_on(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
-					  linear(src, src_pitch, source_is_host(kind), kind), width,
-					  height, 1),
-				  stream);
+		       ?: copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
+				  linear(src, src_pitch, source_is_host(kind), kind), width,
+				  height, 1, &copy)
+		       ?: copy_on(copy, stream);
 }
 
 STREAM_CALL(cudaMemcpy2DToArrayAsync,
@@ -284,20 +297,25 @@ STREAM_CALL(cudaMemcpy2DToArrayAsync,
 	     size_t height, enum cudaMemcpyKind kind, CUstream stream),
 	    (dst, x_bytes, y, src, src_pitch, width, height, kind, stream))
 {
+	CUDA_MEMCPY3D copy;
+
 	return check_pitches(width, src_pitch, width, kind)
-		       ?: copy_on(copy_of(part_of(dst, x_bytes, y),
-					  linear(src, src_pitch, source_is_host(kind), kind),
-					  elements_in(dst, width), height, 1),
-				  stream);
+		       ?: copy_of(part_of(dst, x_bytes, y),
+				  linear(src, src_pitch, source_is_host(kind), kind),
+				  elements_in(dst, width), height, 1, &copy)
+		       ?: copy_on(copy, stream);
 }
 
 RUNTIME_CALL(cudaMemcpy2DToArray, CUarray dst, size_t x_bytes, size_t y, const void *src,
 	     size_t src_pitch, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
+	CUDA_MEMCPY3D copy;
+
 	return check_pitches(width, src_pitch, width, kind)
-		       ?: copy_now(copy_of(part_of(dst, x_bytes, y),
-					   linear(src, src_pitch, source_is_host(kind), kind),
-					   elements_in(dst, width), height, 1));
+		       ?: copy_of(part_of(dst, x_bytes, y),
+				  linear(src, src_pitch, source_is_host(kind), kind),
+				  elements_in(dst, width), height, 1, &copy)
+		       ?: copy_now(copy);
 }
 
 STREAM_CALL(cudaMemcpy2DFromArrayAsync,
@@ -305,30 +323,38 @@ STREAM_CALL(cudaMemcpy2DFromArrayAsync,
 	     size_t height, enum cudaMemcpyKind kind, CUstream stream),
 	    (dst, dst_pitch, src, x_bytes, y, width, height, kind, stream))
 {
+	CUDA_MEMCPY3D copy;
+
 	return check_pitches(dst_pitch, width, width, kind)
-		       ?: copy_on(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
-					  part_of(src, x_bytes, y), elements_in(src, width), height,
-					  1),
-				  stream);
+		       ?: copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
+				  part_of(src, x_bytes, y), elements_in(src, width), height,
+				  1, &copy)
+		       ?: copy_on(copy, stream);
 }
 
 RUNTIME_CALL(cudaMemcpy2DFromArray, void *dst, size_t dst_pitch, CUarray src, size_t x_bytes,
 	     size_t y, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
+	CUDA_MEMCPY3D copy;
+
 	return check_pitches(dst_pitch, width, width, kind)
-		       ?: copy_now(copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
-					   part_of(src, x_bytes, y), elements_in(src, width),
-					   height, 1));
+		       ?: copy_of(linear(dst, dst_pitch, destination_is_host(kind), kind),
+				  part_of(src, x_bytes, y), elements_in(src, width),
+				  height, 1, &copy)
+		       ?: copy_now(copy);
 }
 
 RUNTIME_CALL(cudaMemcpy2DArrayToArray, CUarray dst, size_t dst_x_bytes, size_t dst_y, CUarray src,
 	     size_t src_x_bytes, size_t src_y, size_t width, size_t height,
 	     _unused_ enum cudaMemcpyKind kind)
 {
+	CUDA_MEMCPY3D copy;
+
 	return in_context()
-		       ?: copy_now(copy_of(part_of(dst, dst_x_bytes, dst_y),
-					   part_of(src, src_x_bytes, src_y),
-					   elements_in(src, width), height, 1));
+		       ?: copy_of(part_of(dst, dst_x_bytes, dst_y),
+				  part_of(src, src_x_bytes, src_y),
+				  elements_in(src, width), height, 1, &copy)
+		       ?: copy_now(copy);
 }
 
 /* Bytes of a row of an array; 0 if it is not one. */
@@ -423,6 +449,8 @@ RUNTIME_CALL(cudaMemcpyToSymbol, const void *symbol, const void *src, size_t siz
 {
 	CUdeviceptr dst;
 
+	if (destination_is_host(kind))
+		return failed(cudaErrorInvalidMemcpyDirection);
 	return variable_part(symbol, size_bytes, offset, &dst)
 		       ?: impl_cudaMemcpy((void *)dst, src, size_bytes, kind);
 }
@@ -432,6 +460,8 @@ RUNTIME_CALL(cudaMemcpyFromSymbol, void *dst, const void *symbol, size_t size_by
 {
 	CUdeviceptr src;
 
+	if (source_is_host(kind))
+		return failed(cudaErrorInvalidMemcpyDirection);
 	return variable_part(symbol, size_bytes, offset, &src)
 		       ?: impl_cudaMemcpy(dst, (void *)src, size_bytes, kind);
 }
@@ -443,6 +473,8 @@ STREAM_CALL(cudaMemcpyToSymbolAsync,
 {
 	CUdeviceptr dst;
 
+	if (destination_is_host(kind))
+		return failed(cudaErrorInvalidMemcpyDirection);
 	return variable_part(symbol, size_bytes, offset, &dst)
 		       ?: run_cudaMemcpyAsync((void *)dst, src, size_bytes, kind, stream);
 }
@@ -454,6 +486,8 @@ STREAM_CALL(cudaMemcpyFromSymbolAsync,
 {
 	CUdeviceptr src;
 
+	if (source_is_host(kind))
+		return failed(cudaErrorInvalidMemcpyDirection);
 	return variable_part(symbol, size_bytes, offset, &src)
 		       ?: run_cudaMemcpyAsync(dst, (void *)src, size_bytes, kind, stream);
 }

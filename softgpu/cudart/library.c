@@ -21,10 +21,7 @@ RUNTIME_CALL(cudaLibraryLoadFromFile, CUlibrary *library, const char *path,
 							    n_jit, options, values, n));
 }
 
-RUNTIME_CALL(cudaLibraryUnload, CUlibrary library)
-{
-	return in_context() ?: told(driver.cuLibraryUnload(library));
-}
+PASSED_ON_AS(told_value, cudaLibraryUnload, cuLibraryUnload, (CUlibrary library), (library))
 
 RUNTIME_CALL(cudaLibraryGetKernel, CUkernel *kernel, CUlibrary library, const char *name)
 {

@@ -48,13 +48,15 @@
 	}                                                                                          \
 	static cudaError_t run_##name params
 
-/* A call that is one of the driver's in the thread's context. */
-#define PASSED_ON(name, driver_name, params, args)                                                 \
+/* A call that is one of the driver's in the thread's context; @tell makes its answer the runtime's. */
+#define PASSED_ON_AS(tell, name, driver_name, params, args)                                        \
 	cudaError_t impl_##name params;                                                            \
 	cudaError_t impl_##name params                                                             \
 	{                                                                                          \
-		return in_context() ?: told(driver.driver_name args);                              \
+		return in_context() ?: tell(driver.driver_name args);                              \
 	}
+#define PASSED_ON(name, driver_name, params, args)                                                 \
+	PASSED_ON_AS(told, name, driver_name, params, args)
 
 /* The driver's per-thread stream where a caller compiled for it says NULL. */
 static inline CUstream stream_of_thread(CUstream stream)
@@ -102,6 +104,16 @@ static inline cudaError_t told(CUresult result)
 {
 	return __builtin_expect(result == CUDA_SUCCESS, 1) ? cudaSuccess
 							   : failed((cudaError_t)result);
+}
+
+/**
+ * told_value() - the same for a call that documents no invalid handle
+ *
+ * The driver knows that it was one; these calls say that it is an invalid value.
+ */
+static inline cudaError_t told_value(CUresult result)
+{
+	return told(result == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : result);
 }
 
 /** primary_context() - the context of a device, retained; for peer copies */

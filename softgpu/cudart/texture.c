@@ -145,8 +145,8 @@ RUNTIME_CALL(cudaCreateTextureObject, CUtexObject *texture, const struct cudaRes
 	driver_sampling = sampling_to_driver(sampling);
 	if (view)
 		driver_view = view_to_driver(view);
-	return told(driver.cuTexObjectCreate(texture, &driver_resource, &driver_sampling,
-					     view ? &driver_view : NULL));
+	return told_value(driver.cuTexObjectCreate(texture, &driver_resource, &driver_sampling,
+						   view ? &driver_view : NULL));
 }
 
 RUNTIME_CALL(cudaCreateSurfaceObject, CUsurfObject *surface,
@@ -158,7 +158,7 @@ RUNTIME_CALL(cudaCreateSurfaceObject, CUsurfObject *surface,
 	if (!surface || !resource)
 		return failed(cudaErrorInvalidValue);
 	error = in_context() ?: resource_to_driver(resource, &driver_resource);
-	return error ?: told(driver.cuSurfObjectCreate(surface, &driver_resource));
+	return error ?: told_value(driver.cuSurfObjectCreate(surface, &driver_resource));
 }
 
 PASSED_ON(cudaDestroyTextureObject, cuTexObjectDestroy, (CUtexObject texture), (texture))
