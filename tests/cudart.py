@@ -9,7 +9,7 @@ SOURCES = PROGRAMS / "runtime"
 
 # Those that say that they are right; the others of the folder fail on purpose or wait for something.
 NAMES = ["arithmetic", "copies", "devices", "graph-nodes", "graphs", "heap", "host-memory", "ipc", "launch",
-         "libraries", "matrices", "own-streams", "peers", "pools", "relocatable", "streams", "symbols", "textures",
+         "libraries", "matrices", "own-streams", "peers", "pools", "refusals", "relocatable", "streams", "symbols", "textures",
          "warps"]
 
 FLAGS = {
@@ -18,6 +18,7 @@ FLAGS = {
     "no-image": ["-gencode", "arch=compute_75,code=sm_75"],
     "matrices": ["-arch=compute_80"],
     "own-streams": ["-arch=compute_75", "-default-stream", "per-thread", "-w"],
+    "refusals": ["-arch=compute_75", "-w"],
     "libraries": ["-arch=compute_75", f"-L{SOFTGPU}", "-lcuda"],
 }
 

@@ -31,7 +31,11 @@ def forwarded(name, env, tmp_path):
     return done.returncode, done.stdout, log.read_text() if log.exists() else ""
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in NOT_FORWARDED])
+# Compares each call's own error; of a forwarded call that need not be waited for, a later one tells it.
+TOLD_LATER = ["refusals"]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in [*NOT_FORWARDED, *TOLD_LATER]])
 def test_runtime_program_is_right_when_forwarded(gpu, tmp_path, name):
     code, said, log = forwarded(name, gpu, tmp_path)
     assert code == 0 and "right" in said, log
@@ -77,6 +81,7 @@ def test_interrupt_ends_an_endless_kernel(gpu):
     finally:
         child.kill()
         child.communicate()
+    assert "right" in run([compiled("launch")], gpu)
 
 
 def test_properties_of_version_12(gpu):
