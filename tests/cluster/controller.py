@@ -28,9 +28,9 @@ class Controller:
     def do(self, *words):
         return self.cluster.do(CONTROLLER, *words, f"--state={self.state}")
 
-    def serve(self, name, *options):
+    def serve(self, name, *options, **program):
         """A service of one instance that does what it is told."""
-        folder, line = self.cluster.program()
+        folder, line = self.cluster.program(**program)
         self.do("set", name, line, *options)
         return Instance(self, name, folder)
 

@@ -82,12 +82,14 @@ ConstrainCores=no
 ConstrainRAMSpace=no
 """
 
-# The nodes are one machine: what tells a program which software GPU it has differs by node.
+# The nodes are one machine: what tells a program which software GPU it has differs by node. What
+# jobs are to find before the machine's own programs is in a folder of the cluster.
 TASK_PROLOG = """#!/bin/sh
 echo "export SOFTGPU_DIR={dir}/nodes/$SLURMD_NODENAME/gpu"
 echo "export SOFTGPU_MEMORY={memory}M"
 echo "export SOFTGPU_CONTEXT=64M"
 echo "export LD_LIBRARY_PATH={library}"
+echo "export PATH={dir}/bin:$PATH"
 """
 
 
@@ -219,7 +221,7 @@ class Cluster:
     # --- starting and ending ---
 
     def write_files(self):
-        for name in ("munge", "state", "spool", "nodes", "dev", "jobs"):
+        for name in ("bin", "munge", "state", "spool", "nodes", "dev", "jobs"):
             (self.dir / name).mkdir()
         (self.dir / "jobs").chmod(0o1777)
         host = socket.gethostname().split(".")[0]
@@ -349,7 +351,7 @@ class Cluster:
 
     # --- jobs ---
 
-    def program(self, device=0):
+    def program(self, device=0, command=TENANT):
         """A folder with two pipes, and the line for a shell that joins the tenant program to them."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.dir / "jobs"))
         folder.chmod(0o777)
@@ -357,7 +359,7 @@ class Cluster:
             os.mkfifo(folder / name)
             (folder / name).chmod(0o666)
         # Opened for both directions: neither side waits for the other one to come.
-        return folder, f"exec {TENANT} {device} <>{folder}/in >{folder}/out"
+        return folder, f"exec {command} {device} <>{folder}/in >{folder}/out"
 
     def adopt(self, number, folder):
         """A job whose program is joined to the pipes of that folder."""

@@ -5,6 +5,7 @@
  * All verbs but `run` may be used whether a controller runs or not: services are in a file, and
  * what there is of them is asked of Slurm.
  */
+#include "cluster/controller/image.h"
 #include "cluster/controller/keep.h"
 #include "cluster/controller/world.h"
 #include "cluster/slurm/gpu-request.h"
@@ -37,6 +38,7 @@ enum option_id {
 	OPTION_LISTEN,
 	OPTION_SILENT,
 	OPTION_MUNGE,
+	OPTION_IMAGE,
 	OPTION_REPLICAS,
 	OPTION_MEMORY,
 	OPTION_RAISE,
@@ -55,6 +57,7 @@ static const struct option table[] = {
 	[OPTION_LISTEN] = { "listen", required_argument, NULL, OPTION_LISTEN },
 	[OPTION_SILENT] = { "silent", required_argument, NULL, OPTION_SILENT },
 	[OPTION_MUNGE] = { "munge-socket", required_argument, NULL, OPTION_MUNGE },
+	[OPTION_IMAGE] = { "image", required_argument, NULL, OPTION_IMAGE },
 	[OPTION_REPLICAS] = { "replicas", required_argument, NULL, OPTION_REPLICAS },
 	[OPTION_MEMORY] = { "gpu-mem", required_argument, NULL, OPTION_MEMORY },
 	[OPTION_RAISE] = { "gpu-raise", required_argument, NULL, OPTION_RAISE },
@@ -118,6 +121,16 @@ static int read_raise(const char *text, struct service *service)
 	return 0;
 }
 
+static int read_image(const char *image, struct service *service)
+{
+	if (!image)
+		return 0;
+	if (!image_is_name(image))
+		return log_err(-EINVAL, "--image: '%s' cannot be an image's name", image);
+	str_copy(service->image, sizeof(service->image), image);
+	return 0;
+}
+
 static int read_service(const char *const values[N_OPTIONS], const char *name, char *command,
 			struct service *ret)
 {
@@ -138,18 +151,24 @@ static int read_service(const char *const values[N_OPTIONS], const char *name, c
 	if (r == 0)
 		r = read_number("priority", priority, UINT32_MAX, &ret->priority);
 	if (r == 0)
+		r = read_image(values[OPTION_IMAGE], ret);
+	if (r == 0)
 		r = read_request(values, ret);
 	return r < 0 ? r : read_raise(values[OPTION_RAISE], ret);
 }
 
 static int verb_set(struct store *store, const char *const values[N_OPTIONS], int n, char **words)
 {
+	bool needs_command = !values[OPTION_IMAGE];
+	char nothing[] = "";
 	struct service service;
 
-	if (n != 2)
-		return log_err(-EINVAL,
-			       "set NAME COMMAND: the command is one word, a line for a shell");
-	if (read_service(values, words[0], words[1], &service) < 0)
+	if (n > 2 || n < 1 + needs_command)
+		return log_err(
+			-EINVAL,
+			"set NAME COMMAND: the command is one word, a line for a shell; an image "
+			"may have its own");
+	if (read_service(values, words[0], n > 1 ? words[1] : nothing, &service) < 0)
 		return -EINVAL;
 	if (store_put(store, &service) < 0)
 		return log_err(-EIO, "cannot write %s: %s", service.name, store_reason(store));
@@ -434,7 +453,8 @@ static const struct {
 	const char *help;
 } verbs[] = {
 	{ "set", verb_set,
-	  "NAME COMMAND --gpu-mem=SIZE [--gpu-raise=SIZE] [--replicas=N] [--gpu-compute=PCT] [--gpu-policy=STEPS]\n"
+	  "NAME [COMMAND] [--image=IMAGE] --gpu-mem=SIZE [--gpu-raise=SIZE] [--replicas=N]\n"
+	  "        [--gpu-compute=PCT] [--gpu-policy=STEPS]\n"
 	  "        [--priority=N] [--placement=binpack|spread|spread-nodes]: what is to run" },
 	{ "remove", verb_remove, "NAME: what is no longer to run" },
 	{ "list", verb_list, "the instances, their jobs and devices" },

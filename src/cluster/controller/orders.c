@@ -2,6 +2,8 @@
 #include "cluster/controller/orders.h"
 #include "cluster/slurm/slurm-api.h"
 
+#include "cluster/controller/image.h"
+
 #include "base/quantity.h"
 #include "base/str.h"
 
@@ -65,7 +67,9 @@ static int fill_request(const struct service *service, const struct identity *id
 
 	identity_print(identity, ret->comment);
 	ret->name = str_format("%s.%" PRIu32, service->name, identity->instance);
-	ret->script = str_format("#!/bin/sh\n%s\n", service->command);
+	ret->script = *service->image && ret->name
+			      ? image_script(service, ret->name)
+			      : str_format("#!/bin/sh\n%s\n", service->command);
 	ret->gres = gres;
 	add_variable(ret,
 		     strdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A service: a command of which some instances are to run, each on a part of a device; and how
- * an instance's job is known again.
+ * A service: a command or an image of which some instances are to run, each on a part of a device;
+ * and how an instance's job is known again.
  */
 #ifndef CLUSTER_SERVICE_H
 #define CLUSTER_SERVICE_H
@@ -10,11 +10,13 @@
 
 #define SERVICE_NAME   64
 #define SERVICE_POLICY 16
+#define SERVICE_IMAGE  256
 
 /**
  * struct service - one service
  * @id:			never used again for another one
- * @command:		a line for a shell
+ * @command:		a line for a shell; "" for what an image itself would run
+ * @image:		what podman is to run it in, "" for the node itself
  * @compute_permille:	of the device's time; 0 where it takes what is left over
  * @policy:		what is done about over-use, "" for the node's own choice
  * @raise_mib:		an instance that is evicted asks elsewhere for what it held, up to this; 0: no more than before
@@ -23,6 +25,7 @@ struct service {
 	uint32_t id;
 	char name[SERVICE_NAME];
 	char *command;
+	char image[SERVICE_IMAGE];
 	char policy[SERVICE_POLICY];
 	uint32_t n_replicas;
 	uint32_t priority;

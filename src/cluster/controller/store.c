@@ -54,16 +54,29 @@ static bool has_column(sqlite3 *db, const char *table, const char *column)
 					     NULL) == SQLITE_OK;
 }
 
-/* What a file of an earlier release lacks. Somebody else may add it in between. */
+/* Of the services, in this order: what a file of an earlier release lacks. */
+static const struct {
+	const char *name;
+	const char *sql;
+} later_columns[] = {
+	{ "raise_mib", "ALTER TABLE services ADD COLUMN raise_mib INTEGER NOT NULL DEFAULT 0" },
+	{ "image", "ALTER TABLE services ADD COLUMN image TEXT NOT NULL DEFAULT ''" },
+};
+
+/* Somebody else may add one in between. */
 static int add_columns(sqlite3 *db)
 {
 	int r = SQLITE_OK;
+	size_t i;
 
-	if (!has_column(db, "services", "raise_mib"))
-		r = sqlite3_exec(
-			db, "ALTER TABLE services ADD COLUMN raise_mib INTEGER NOT NULL DEFAULT 0",
-			NULL, NULL, NULL);
-	return r != SQLITE_OK && has_column(db, "services", "raise_mib") ? SQLITE_OK : r;
+	for (i = 0; r == SQLITE_OK && i < ARRAY_SIZE(later_columns); i++) {
+		if (has_column(db, "services", later_columns[i].name))
+			continue;
+		r = sqlite3_exec(db, later_columns[i].sql, NULL, NULL, NULL);
+		if (r != SQLITE_OK && has_column(db, "services", later_columns[i].name))
+			r = SQLITE_OK;
+	}
+	return r;
 }
 
 /* Two that make the file at once: SQLite lets neither wait for the other while its journal changes. */
@@ -134,6 +147,7 @@ static int read_service(sqlite3_stmt *s, struct service *ret)
 	};
 	str_copy(ret->name, sizeof(ret->name), (const char *)sqlite3_column_text(s, 1));
 	str_copy(ret->policy, sizeof(ret->policy), (const char *)sqlite3_column_text(s, 3));
+	str_copy(ret->image, sizeof(ret->image), (const char *)sqlite3_column_text(s, 10));
 	return ret->command ? 0 : -ENOMEM;
 }
 
@@ -172,11 +186,11 @@ int store_put(struct store *store, const struct service *service)
 	r = prepare(
 		store,
 		"INSERT INTO services (name, command, policy, replicas, priority, memory_mib,"
-		" compute_permille, placement, raise_mib) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+		" compute_permille, placement, raise_mib, image) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
 		" command = excluded.command, policy = excluded.policy, replicas = excluded.replicas,"
 		" priority = excluded.priority, memory_mib = excluded.memory_mib,"
 		" compute_permille = excluded.compute_permille, placement = excluded.placement,"
-		" raise_mib = excluded.raise_mib",
+		" raise_mib = excluded.raise_mib, image = excluded.image",
 		&s);
 	if (r < 0)
 		return r;
@@ -189,6 +203,7 @@ int store_put(struct store *store, const struct service *service)
 	sqlite3_bind_int64(s, 7, service->compute_permille);
 	sqlite3_bind_int(s, 8, service->order);
 	sqlite3_bind_int64(s, 9, service->raise_mib);
+	bind_text(s, 10, service->image);
 	return finish(s);
 }
 

@@ -4,6 +4,8 @@
 #include "base/check.h"
 #include "base/str.h"
 
+#include <sqlite3.h>
+
 static unsigned n_notes;
 
 static void on_note(_unused_ const char *when, const char *order, const char *instance,
@@ -16,6 +18,7 @@ static void on_note(_unused_ const char *when, const char *order, const char *in
 static bool put(struct store *store, const char *name, uint32_t n_replicas)
 {
 	struct service service = { .command = (char *)"sleep 1",
+				   .image = "serve:2",
 				   .policy = "evict",
 				   .n_replicas = n_replicas,
 				   .priority = 100,
@@ -100,6 +103,40 @@ static void test_lease(struct store *store)
 	      "store: and has it");
 }
 
+/* As the first releases made it. */
+static const char old_services[] =
+	"CREATE TABLE services (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL,"
+	" command TEXT NOT NULL, policy TEXT NOT NULL, replicas INTEGER NOT NULL, priority INTEGER NOT NULL,"
+	" memory_mib INTEGER NOT NULL, compute_permille INTEGER NOT NULL, placement INTEGER NOT NULL);"
+	"INSERT INTO services VALUES (3, 'old', 'sleep 2', 'warn', 1, 100, 512, 0, 1)";
+
+static void test_old_file(void)
+{
+	_cleanup_(services_done) struct services services = {};
+	char folder[] = "/tmp/test-store-XXXXXX";
+	_cleanup_free_ char *path = mkdtemp(folder) ? str_format("%s/db", folder) : NULL;
+	_cleanup_free_ char *reason = NULL;
+	struct store *store;
+	sqlite3 *db;
+
+	check(path && sqlite3_open(path, &db) == SQLITE_OK &&
+		      sqlite3_exec(db, old_services, NULL, NULL, NULL) == SQLITE_OK &&
+		      sqlite3_close(db) == SQLITE_OK,
+	      "store: there is an old file");
+	if (!check(store_open(path, &store, &reason) == 0, "store: it opens"))
+		return;
+	check(put(store, "new", 1) && store_services(store, &services) == 0 && services.n == 2 &&
+		      str_eq(service_find(&services, "old")->command, "sleep 2") &&
+		      str_eq(service_find(&services, "old")->image, "") &&
+		      str_eq(service_find(&services, "new")->image, "serve:2"),
+	      "store: its services have no image, new ones may");
+	store_close(store);
+	check(store_open(path, &store, &reason) == 0, "store: it opens again");
+	store_close(store);
+	unlink(path);
+	rmdir(folder);
+}
+
 int main(void)
 {
 	_cleanup_(services_done) struct services services = {};
@@ -117,6 +154,7 @@ int main(void)
 		      service_find(&services, "web")->n_replicas == 3 &&
 		      str_eq(service_find(&services, "web")->command, "sleep 1") &&
 		      service_find(&services, "web")->order == PLACEMENT_SPREAD &&
+		      str_eq(service_find(&services, "web")->image, "serve:2") &&
 		      service_find(&services, "web")->raise_mib == 2048,
 	      "store: reads what was written");
 	first = service_find(&services, "batch")->id;
@@ -132,6 +170,7 @@ int main(void)
 	test_nodes(store);
 	test_incidents(store);
 	test_lease(store);
+	test_old_file();
 	store_close(store);
 	return check_result();
 }
