@@ -21,6 +21,12 @@
 
 /* ---- from start to end -------------------------------------------------------------------------- */
 
+static void frame_reset_top(struct frame *f)
+{
+	for (u32 l = 0; l < LANES; l++)
+		f->top[l] = f->code->local_bytes;
+}
+
 static struct warp *warp_new(struct block *block, u32 index)
 {
 	const struct exec_launch *launch = block->launch;
@@ -36,6 +42,8 @@ static struct warp *warp_new(struct block *block, u32 index)
 		return NULL;
 	}
 	memset(w->kernel_frame, 0, frame_bytes);
+	w->kernel_frame->code = launch->code;
+	frame_reset_top(w->kernel_frame);
 	w->block = block;
 	w->index = index;
 	w->services = exec_compiler ? exec_compiler->services : NULL;
@@ -129,6 +137,16 @@ no_memory:
 	return NULL;
 }
 
+/* Nobody waits any more. */
+static void block_forget_barriers(struct block *block)
+{
+	memset(block->barriers, 0, sizeof(block->barriers));
+	for (u32 i = 0; i < block->n_warps; i++)
+		memset(block->warps[i]->barrier_arrived, 0,
+		       sizeof(block->warps[i]->barrier_arrived));
+	block->barriers_used = 0;
+}
+
 static void warp_start(struct warp *w)
 {
 	struct frame *f = w->kernel_frame;
@@ -136,8 +154,9 @@ static void warp_start(struct warp *w)
 	f->code = w->block->launch->code;
 	f->live = w->lanes;
 	f->kept = 0;
-	for (u32 l = 0; l < LANES; l++)
-		f->top[l] = f->code->local_bytes;
+	/* Only alloca moves it. */
+	if (f->code->deep)
+		frame_reset_top(f);
 	w->alive = w->lanes;
 	w->turn = ALL_LANES;
 	w->last_turn = 0;
@@ -150,7 +169,6 @@ static void warp_start(struct warp *w)
 		.frame = f,
 		.mask = w->lanes,
 	};
-	memset(w->barrier_arrived, 0, sizeof(w->barrier_arrived));
 }
 
 /* Division of 32 bits is much faster than that of 64, and nearly all grids allow it. */
@@ -178,8 +196,7 @@ void block_start(struct block *block, u64 index)
 	block->wake_ns = 0;
 	/* Threads that end leave none behind; a fault does. */
 	if (block->barriers_used)
-		memset(block->barriers, 0, sizeof(block->barriers));
-	block->barriers_used = 0;
+		block_forget_barriers(block);
 	for (u32 i = 0; i < block->n_warps; i++)
 		warp_start(block->warps[i]);
 }

@@ -223,8 +223,10 @@ int flow_exit(struct warp *w, _unused_ const struct insn *in, u32 mask)
 	w->alive &= ~mask;
 	if (!w->alive)
 		w->block->n_alive--;
-	warp_check_sync(w);
-	block_check_barriers(w->block);
+	else
+		warp_check_sync(w);
+	if (w->block->barriers_used)
+		block_check_barriers(w->block);
 	return warp_leave(w, mask);
 }
 

@@ -232,6 +232,8 @@ void warp_run(struct warp *w, u64 slice)
 		w->turn = ALL_LANES;
 		fragment_load(w, 0);
 		exec_isa->warp_loop(w);
+		if (!w->n_fragments)
+			return;
 	}
 	if (w->sleeping)
 		wake_sleepers(w);
