@@ -83,6 +83,13 @@ LLVMValueRef access_is_good(struct access *a, LLVMValueRef at);
 /* Whether a condition holds in any lane. */
 LLVMValueRef access_any(struct access *a, LLVMValueRef lanes);
 
+/* Around volatile, relaxed and acquiring loads, and such stores; nothing around others. */
+void access_begin_strong(struct access *a);
+void access_end_strong(struct access *a);
+
+/* As softgpu/exec/access.h has it. */
+void access_charge_poll(struct access *a);
+
 LLVMValueRef access_pointer(struct access *a, LLVMValueRef at);
 
 /* ---- emit-move.c: between memory and registers ------------------------------------------------------- */
@@ -94,6 +101,11 @@ void access_store_row(struct access *a, LLVMValueRef at);
 /* Lanes anywhere: a vector of addresses. */
 void access_load_lanes(struct access *a, LLVMValueRef at, LLVMValueRef *ret);
 void access_store_lanes(struct access *a, LLVMValueRef at);
+
+/* ---- emit-local.c ----------------------------------------------------------------------------------- */
+
+/* Local memory, of which each lane has its own. */
+void access_local(struct access *a, LLVMValueRef bits);
 
 /* ---- emit-atomic.c ---------------------------------------------------------------------------------- */
 

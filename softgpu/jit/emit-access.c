@@ -112,6 +112,37 @@ LLVMValueRef access_is_good(struct access *a, LLVMValueRef at)
 	return a->shared ? is_good_shared(a, at) : is_good_global(a, at);
 }
 
+/* ---- what others may change ------------------------------------------------------------------------ */
+
+void access_charge_poll(struct access *a)
+{
+	struct emit *e = a->e;
+	LLVMValueRef at = emit_at(e, e->warp, e->u->request->layout.warp_spun), spun;
+
+	spun = LLVMBuildAdd(e->b, emit_load(e, e->i64, at, 8), access_wide(a, POLL_COST), "");
+	emit_store(e, spun, at, 8);
+}
+
+/*
+ * x86 keeps loads in order and stores in order; here LLVM has to, too, and must not take what was
+ * loaded for what is there.
+ */
+void access_begin_strong(struct access *a)
+{
+	bool fence = a->in->kind == JIT_STORE && a->in->sem == PTX_SEM_SC;
+
+	if (a->in->sem > PTX_SEM_WEAK)
+		LLVMBuildFence(a->e->b, LLVMAtomicOrderingSequentiallyConsistent,
+			       /* singleThread= */ !fence, "");
+}
+
+void access_end_strong(struct access *a)
+{
+	if (a->in->sem > PTX_SEM_WEAK)
+		LLVMBuildFence(a->e->b, LLVMAtomicOrderingSequentiallyConsistent,
+			       /* singleThread= */ 1, "");
+}
+
 /* ---- places ------------------------------------------------------------------------------------- */
 
 LLVMValueRef access_pointer(struct access *a, LLVMValueRef at)

@@ -6,7 +6,6 @@
  * operation is one like any other. Elsewhere it is the host's, or tries until nobody else was in
  * between.
  */
-#include "softgpu/exec/machine.h"
 #include "softgpu/jit/access.h"
 #include "softgpu/jit/op.h"
 
@@ -199,17 +198,6 @@ void access_atomic_all(struct access *a, LLVMValueRef at)
 	}
 }
 
-/* Who asks for the old value may be polling: as softgpu/exec/access.h has it. */
-static void charge_poll(struct access *a)
-{
-	struct emit *e = a->e;
-	LLVMValueRef at = emit_at(e, e->warp, e->u->request->layout.warp_spun);
-
-	emit_store(e,
-		   LLVMBuildAdd(e->b, emit_load(e, e->i64, at, 8), access_wide(a, POLL_COST), ""),
-		   at, 8);
-}
-
 void access_atomic_some(struct access *a, LLVMValueRef at, LLVMValueRef bits, LLVMValueRef *ret)
 {
 	struct each place = each_of(a, 0, at), y = each_source(a, 2), z = y, old = { NULL };
@@ -242,5 +230,6 @@ void access_atomic_some(struct access *a, LLVMValueRef at, LLVMValueRef bits, LL
 	if (!a->n_results)
 		return;
 	ret[0] = emit_load(e, emit_vector_of(e, a->element), old.room, 8);
-	charge_poll(a);
+	/* Who asks for the old value may be polling. */
+	access_charge_poll(a);
 }

@@ -7,6 +7,7 @@
  * address space, or in the block's shared memory. What none of them covers, and every fault, is the
  * handler's. Only one address for all lanes does not need all of them to take part.
  */
+#include "softgpu/exec/machine.h"
 #include "softgpu/jit/access.h"
 
 #define LONG_LOOP   16 /* instructions */
@@ -232,6 +233,8 @@ static void load_uniform(struct access *a, LLVMValueRef bits)
 		v[i] = access_to_register(
 			a, emit_load(e, a->element, access_pointer(a, at), a->in->bytes), false);
 	}
+	if (a->in->sem > PTX_SEM_WEAK)
+		access_charge_poll(a);
 	for (uint32_t i = 0; i < a->in->vec; i++)
 		emit_result(e, a->in, access_value(a, i),
 			    (struct value){ .is_affine = true, .scalar = v[i] });
@@ -361,8 +364,51 @@ static uint32_t count_results(struct emit *e, const struct jit_insn *in)
 	return in->kind == JIT_ATOMIC && is_wanted(e, in);
 }
 
+/* Memory that lanes share. */
+static void access_common(struct access *a, LLVMValueRef bits)
+{
+	LLVMValueRef all, last, ok;
+	struct ways ways = { 0 };
+	struct emit *e = a->e;
+	bool is_row;
+
+	if (a->shared)
+		a->limit = LLVMBuildZExt(e->b,
+					 emit_fixed(e, e->i32, e->block_ptr,
+						    e->u->request->layout.block_shared_size),
+					 e->i64, "");
+	if (a->kind.state == KIND_AFFINE)
+		a->base = access_address(a, false);
+	if (a->load && a->kind.state == KIND_AFFINE && !a->kind.stride) {
+		load_uniform(a, bits);
+		return;
+	}
+	a->masked = a->atomic || (e->can_mask && a->in->vec == 1 && a->in->bytes >= 4);
+	a->lanes = a->masked ? LLVMBuildBitCast(e->b, bits, emit_vector_of(e, e->i1), "")
+			     : emit_int(e, emit_vector_of(e, e->i1), 1);
+	is_row = a->kind.state == KIND_AFFINE && a->kind.stride == a->size && !a->atomic;
+	if (is_row && a->masked && unit_always(e->u, a->in)) {
+		access_row(a);
+		return;
+	}
+	ways.end = emit_new_block(e, "end");
+	all = LLVMBuildICmp(e->b, LLVMIntEQ, bits, emit_int(e, e->i32, UINT32_MAX), "");
+	if (is_row) {
+		last = LLVMBuildAdd(e->b, a->base,
+				    access_wide(a, (N_LANES - 1) * (uint64_t)a->size), "");
+		ok = access_both(a, access_is_aligned(a, a->base),
+				 access_is_range(a, a->base, last, a->load, !a->load));
+		way_row(a, &ways, a->masked ? ok : access_both(a, all, ok));
+	} else {
+		access_lanes(a, &ways, all, bits);
+	}
+	way_handler(a, &ways, bits);
+	join_ways(a, &ways);
+}
+
 void emit_memory(struct emit *e, const struct jit_insn *in)
 {
+	LLVMValueRef bits = emit_guard_bits(e, in);
 	struct access a = {
 		.e = e,
 		.in = in,
@@ -372,42 +418,14 @@ void emit_memory(struct emit *e, const struct jit_insn *in)
 		.n_results = count_results(e, in),
 		.size = in->bytes * in->vec,
 		.element = LLVMIntTypeInContext(e->ctx, 8 * in->bytes),
-		.kind = kind_of_operand(e->u, in->args[0], e->state),
 	};
-	struct ways ways = { 0 };
-	LLVMValueRef bits = emit_guard_bits(e, in), all, last, ok;
-	bool is_row;
 
-	if (a.shared)
-		a.limit = LLVMBuildZExt(e->b,
-					emit_fixed(e, e->i32, e->block_ptr,
-						   e->u->request->layout.block_shared_size),
-					e->i64, "");
-	if (a.kind.state == KIND_AFFINE)
-		a.base = access_address(&a, false);
-	if (a.load && a.kind.state == KIND_AFFINE && !a.kind.stride) {
-		load_uniform(&a, bits);
-		return;
-	}
-	a.masked = a.atomic || (e->can_mask && in->vec == 1 && in->bytes >= 4);
-	a.lanes = a.masked ? LLVMBuildBitCast(e->b, bits, emit_vector_of(e, e->i1), "")
-			   : emit_int(e, emit_vector_of(e, e->i1), 1);
-	is_row = a.kind.state == KIND_AFFINE && a.kind.stride == a.size && !a.atomic;
-	if (is_row && a.masked && unit_always(e->u, in)) {
-		access_row(&a);
-		return;
-	}
-	ways.end = emit_new_block(e, "end");
-	all = LLVMBuildICmp(e->b, LLVMIntEQ, bits, emit_int(e, e->i32, UINT32_MAX), "");
-	if (is_row) {
-		last = LLVMBuildAdd(e->b, a.base, access_wide(&a, (N_LANES - 1) * (uint64_t)a.size),
-				    "");
-		ok = access_both(&a, access_is_aligned(&a, a.base),
-				 access_is_range(&a, a.base, last, a.load, !a.load));
-		way_row(&a, &ways, a.masked ? ok : access_both(&a, all, ok));
-	} else {
-		access_lanes(&a, &ways, all, bits);
-	}
-	way_handler(&a, &ways, bits);
-	join_ways(&a, &ways);
+	if (!(in->insn_flags & INSN_FRAME_ADDRESS))
+		a.kind = kind_of_operand(e->u, in->args[0], e->state);
+	access_begin_strong(&a);
+	if (in->space == PTX_SPACE_LOCAL)
+		access_local(&a, bits);
+	else
+		access_common(&a, bits);
+	access_end_strong(&a);
 }

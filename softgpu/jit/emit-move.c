@@ -17,6 +17,14 @@ static LLVMValueRef pick_elements(struct access *a, LLVMValueRef all, uint32_t f
 				      LLVMConstVector(at, N_LANES), "");
 }
 
+/* What the lanes have that do not take part; nothing, where these are none that count. */
+static LLVMValueRef kept(struct access *a, uint32_t i, LLVMTypeRef type)
+{
+	if (unit_always(a->e->u, a->in))
+		return LLVMGetUndef(type);
+	return emit_vector(a->e, access_value(a, i), access_class(a->in));
+}
+
 /* Only the lanes that take part; the others keep what they have. */
 static LLVMValueRef load_masked(struct access *a, LLVMValueRef at)
 {
@@ -25,7 +33,7 @@ static LLVMValueRef load_masked(struct access *a, LLVMValueRef at)
 		LLVMBuildBitCast(a->e->b, access_pointer(a, at), LLVMPointerType(type, 0), "");
 	LLVMTypeRef types[] = { type, LLVMTypeOf(p) };
 	LLVMValueRef args[] = { p, emit_int(a->e, a->e->i32, a->in->bytes), a->lanes,
-				emit_vector(a->e, access_value(a, 0), access_class(a->in)) };
+				kept(a, 0, type) };
 
 	return emit_intrinsic(a->e, "llvm.masked.load", types, 2, args, 4);
 }
@@ -40,7 +48,7 @@ static void store_masked(struct access *a, LLVMValueRef v, LLVMValueRef at)
 	emit_intrinsic(a->e, "llvm.masked.store", types, 2, args, 4);
 }
 
-void access_load_row(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
+static void load_row(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
 {
 	uint32_t n = a->in->vec;
 	LLVMValueRef all;
@@ -54,6 +62,13 @@ void access_load_row(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
 
 	for (uint32_t i = 0; i < n; i++)
 		ret[i] = access_to_register(a, n == 1 ? all : pick_elements(a, all, i), true);
+}
+
+void access_load_row(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
+{
+	load_row(a, at, ret);
+	if (a->in->sem > PTX_SEM_WEAK)
+		access_charge_poll(a);
 }
 
 /* Two vectors end to end. */
@@ -121,11 +136,13 @@ void access_load_lanes(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
 					LLVMGetUndef(type) };
 
 		if (a->masked)
-			args[3] = emit_vector(e, access_value(a, i), access_class(a->in));
+			args[3] = kept(a, i, type);
 
 		ret[i] = access_to_register(
 			a, emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 4), true);
 	}
+	if (a->in->sem > PTX_SEM_WEAK)
+		access_charge_poll(a);
 }
 
 void access_store_lanes(struct access *a, LLVMValueRef at)

@@ -241,6 +241,11 @@ static const struct jit_layout layout = {
 	.launch_grid = offsetof(struct exec_launch, grid),
 	.launch_block = offsetof(struct exec_launch, block),
 	.warp_space = offsetof(struct warp, space),
+	.warp_frame = offsetof(struct warp, frame),
+	.frame_local_base = offsetof(struct frame, local_base),
+	.warp_local = offsetof(struct warp, local),
+	.warp_local_stride = offsetof(struct warp, local_stride),
+	.warp_local_size = offsetof(struct warp, local_size),
 	.services_run = offsetof(struct exec_services, run),
 };
 

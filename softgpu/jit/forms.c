@@ -189,13 +189,14 @@ static bool native_plain(const struct jit_insn *in)
 	return is_real(in->type) ? native_real(in) : is_integer(in->type) && native_integer(in);
 }
 
+/* Lanes' local memory is never side by side; smaller pieces would go lane by lane. */
 static bool native_memory(const struct jit_insn *in)
 {
 	uint32_t bytes = in->bytes * in->vec;
 
-	return in->bytes <= 8 && bytes <= 32 && in->sem <= PTX_SEM_WEAK &&
-	       in->space != PTX_SPACE_LOCAL && in->space != PTX_SPACE_PARAM &&
-	       !(in->insn_flags & INSN_FRAME_ADDRESS);
+	if (in->bytes > 8 || bytes > 32 || in->space == PTX_SPACE_PARAM)
+		return false;
+	return in->space != PTX_SPACE_LOCAL || in->bytes >= 4;
 }
 
 static bool native_atomic(const struct jit_insn *in)

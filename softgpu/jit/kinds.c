@@ -198,9 +198,10 @@ struct kind kind_of_result(const struct unit *u, const struct jit_insn *in,
 	case JIT_SREG:
 		return sreg_result(u, in);
 	case JIT_LOAD:
-		address = kind_of_operand(u, in->args[0], state);
-		if (!form_is_native(u, in))
+		/* Of local memory each lane has its own. */
+		if (!form_is_native(u, in) || in->space == PTX_SPACE_LOCAL)
 			return varying;
+		address = kind_of_operand(u, in->args[0], state);
 		return address.state == KIND_OPEN || is_uniform(address) ? address : varying;
 	case JIT_WARP:
 		return warp_result(u, in);

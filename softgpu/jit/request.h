@@ -67,6 +67,8 @@ struct jit_layout {
 	uint32_t block_shared, block_shared_size, block_ctaid, block_launch;
 	uint32_t launch_params, launch_grid, launch_block;
 	uint32_t warp_space, services_run;
+	uint32_t warp_frame, frame_local_base;
+	uint32_t warp_local, warp_local_stride, warp_local_size;
 };
 
 struct jit_request {
@@ -78,7 +80,6 @@ struct jit_request {
 	uint32_t class_start[JIT_N_CLASSES], class_count[JIT_N_CLASSES];
 	uint32_t cpu[8]; /* whatever tells CPUs apart */
 	struct jit_layout layout;
-	uint32_t unused;
 };
 
 /* A register that is alive at an entry or exit. */

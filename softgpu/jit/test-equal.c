@@ -22,7 +22,7 @@
 #include "softgpu/jit/jit.h"
 #include "softgpu/jit/unit.h"
 
-#define HANDLED 89
+#define HANDLED 47
 
 static const char *const forms[] = {
 #define FORM(text) text,
@@ -87,6 +87,13 @@ static const char *const more_forms[] = {
 	"atom.shared.dec.u32 %r2, [%r1], %r3",
 	"atom.shared.or.b32 %r2, [%r1], 3",
 	"atom.add.f32 %f2, [%d1], %f3",
+	"ld.local.u32 %r2, [%r1]",
+	"ld.local.v2.u32 {%r2, %r3}, [%d1]",
+	"st.local.u64 [%d1], %d2",
+	"st.local.u32 [%r1+4], %r2",
+	"ld.relaxed.gpu.global.u32 %r2, [%d1]",
+	"ld.acquire.gpu.global.u64 %d2, [%d1]",
+	"st.release.gpu.global.u32 [%d1], %r2",
 };
 
 #define N_MORE	   (sizeof(more_forms) / sizeof(more_forms[0]))
@@ -196,7 +203,7 @@ static struct shape shape_of(const char *text)
 	s.carries = strstr(text, ".cc.") || !strncmp(text, "addc", 4) ||
 		    !strncmp(text, "subc", 4) || !strncmp(text, "madc", 4);
 	s.sleeps = !strncmp(text, "nanosleep", 9);
-	s.local = strstr(text, "[lo]") != NULL;
+	s.local = strstr(text, "[lo]") || strstr(text, ".local.");
 	s.writes =
 		!strncmp(text, "st.", 3) || !strncmp(text, "atom", 4) || !strncmp(text, "red.", 4);
 	return s;
@@ -334,6 +341,11 @@ static void say_address(struct text *t, const struct shape *s, enum manner manne
 		    "shr.u32 %%w, %%g, 5; mul.wide.u32 %%y, %%w, 1024; add.s64 %%d1, %%ma, %%y;\n"
 		    "add.s64 %%d1, %%d1, %u; mov.u32 %%r9, 16;\n",
 		    index * MEM_BYTES);
+		return;
+	}
+	if (s->local) {
+		say(t, "and.b32 %%w, %%spot, 3; mad.lo.u32 %%w, %%w, 8, %%la; ");
+		say(t, s->address == 'd' ? "cvt.u64.u32 %%d1, %%w;\n" : "mov.u32 %%r1, %%w;\n");
 		return;
 	}
 	if (s->address == 'd')
