@@ -160,27 +160,83 @@ LLVMValueRef op_ones(const struct op *o)
 	return choose(o, compare(o, LLVMIntUGT, first, last), number(o, 4, 0), v);
 }
 
-/* prmt with a selector that is known: a byte at a time, with its sign where that is asked for. */
+/* A byte of eight by a selector that is known, with its sign in all bits where that is asked for. */
+static LLVMValueRef known_byte(const struct op *o, const LLVMValueRef in[2], uint32_t nibble)
+{
+	LLVMValueRef v = in[nibble >> 2 & 1];
+	uint32_t byte = nibble & 3;
+	LLVMBuilderRef b = o->e->b;
+
+	if (!(nibble & 8))
+		return LLVMBuildLShr(b, v, number(o, 4, 8 * byte), "");
+	v = LLVMBuildShl(b, v, number(o, 4, 24 - 8 * byte), "");
+	return LLVMBuildAShr(b, v, number(o, 4, 31), "");
+}
+
+/* The same by the lowest four bits of what each lane has. */
+static LLVMValueRef chosen_byte(const struct op *o, const LLVMValueRef in[2], LLVMValueRef selector)
+{
+	LLVMBuilderRef b = o->e->b;
+	LLVMValueRef bit[2], v, by;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		bit[i] = LLVMBuildAnd(b, selector, number(o, 4, 4u << i), "");
+		bit[i] = compare(o, LLVMIntNE, bit[i], number(o, 4, 0));
+	}
+	by = LLVMBuildShl(b, LLVMBuildAnd(b, selector, number(o, 4, 3), ""), number(o, 4, 3), "");
+	v = LLVMBuildLShr(b, choose(o, bit[0], in[1], in[0]), by, "");
+	by = LLVMBuildShl(b, v, number(o, 4, 24), "");
+	return choose(o, bit[1], LLVMBuildAShr(b, by, number(o, 4, 31), ""), v);
+}
+
+/* prmt: a byte at a time. */
 LLVMValueRef op_permute(const struct op *o)
 {
-	uint32_t selector = (uint32_t)unit_constant(o->e->u, o->in->args[3], 4);
-	LLVMValueRef in[2] = { arg(o, 1), arg(o, 2) }, all = number(o, 4, 0), v;
+	const LLVMValueRef in[2] = { arg(o, 1), arg(o, 2) };
+	LLVMValueRef all = number(o, 4, 0), selector = arg(o, 3), v;
+	bool known = is_const(o->in->args[3]);
 	LLVMBuilderRef b = o->e->b;
 
 	for (uint32_t i = 0; i < 4; i++) {
-		uint32_t nibble = selector >> (4 * i) & 15, byte = nibble & 3;
-
-		v = in[nibble >> 2 & 1];
-		if (nibble & 8) {
-			v = LLVMBuildShl(b, v, number(o, 4, 24 - 8 * byte), "");
-			v = LLVMBuildAShr(b, v, number(o, 4, 31), "");
-		} else {
-			v = LLVMBuildLShr(b, v, number(o, 4, 8 * byte), "");
-		}
+		if (known)
+			v = known_byte(o, in,
+				       (uint32_t)unit_constant(o->e->u, o->in->args[3], 4) >>
+						       (4 * i) &
+					       15);
+		else
+			v = chosen_byte(o, in, LLVMBuildLShr(b, selector, number(o, 4, 4 * i), ""));
 		v = LLVMBuildAnd(b, v, number(o, 4, 255), "");
 		all = LLVMBuildOr(b, all, LLVMBuildShl(b, v, number(o, 4, 8 * i), ""), "");
 	}
 	return all;
+}
+
+/* ---- products ----------------------------------------------------------------------------------- */
+
+/*
+ * The upper 64 bits of a product, from four products of words:
+ *
+ *	x * y = xh yh 2^64 + (xh yl + xl yh) 2^32 + xl yl
+ *
+ * A negative factor is 2^64 less than its bits say, so the other is taken off the upper half.
+ */
+LLVMValueRef op_upper_product(const struct op *o, LLVMValueRef x, LLVMValueRef y)
+{
+	LLVMValueRef half = number(o, 8, 32), low = number(o, 8, UINT32_MAX), zero, v, carry, more;
+	LLVMBuilderRef b = o->e->b;
+	LLVMValueRef xl = LLVMBuildAnd(b, x, low, ""), xh = LLVMBuildLShr(b, x, half, "");
+	LLVMValueRef yl = LLVMBuildAnd(b, y, low, ""), yh = LLVMBuildLShr(b, y, half, "");
+
+	carry = LLVMBuildLShr(b, LLVMBuildMul(b, xl, yl, ""), half, "");
+	carry = LLVMBuildAdd(b, carry, LLVMBuildMul(b, xh, yl, ""), "");
+	more = LLVMBuildAdd(b, LLVMBuildAnd(b, carry, low, ""), LLVMBuildMul(b, xl, yh, ""), "");
+	v = LLVMBuildAdd(b, LLVMBuildMul(b, xh, yh, ""), LLVMBuildLShr(b, carry, half, ""), "");
+	v = LLVMBuildAdd(b, v, LLVMBuildLShr(b, more, half, ""), "");
+	if (!is_signed(o->in->type))
+		return v;
+	zero = number(o, 8, 0);
+	v = LLVMBuildSub(b, v, choose(o, compare(o, LLVMIntSLT, x, zero), y, zero), "");
+	return LLVMBuildSub(b, v, choose(o, compare(o, LLVMIntSLT, y, zero), x, zero), "");
 }
 
 /* ---- the carry flag ------------------------------------------------------------------------------ */

@@ -22,6 +22,8 @@ static LLVMValueRef product(const struct op *o)
 
 	if (o->in->mode == PTX_MODE_LO)
 		return LLVMBuildMul(b, x, y, "");
+	if (o->bytes == 8)
+		return op_upper_product(o, x, y);
 	wide = LLVMBuildMul(b, extend(o, x, 2 * o->bytes, sign), extend(o, y, 2 * o->bytes, sign),
 			    "");
 	if (o->in->mode == PTX_MODE_WIDE)
@@ -308,6 +310,8 @@ static LLVMValueRef real_value(const struct op *o, uint32_t *ret_n)
 {
 	LLVMBuilderRef b = o->e->b;
 
+	if (op_is_directed(o))
+		return op_directed(o, ret_n);
 	*ret_n = 2;
 	switch (o->in->op) {
 	case PTX_OP_ADD:
@@ -331,6 +335,10 @@ static LLVMValueRef real_value(const struct op *o, uint32_t *ret_n)
 		return call_real(o, "llvm.sqrt", 1);
 	case PTX_OP_RSQRT:
 		return reciprocal_root(o);
+	case PTX_OP_EX2:
+		return op_power_of_two(o);
+	case PTX_OP_LG2:
+		return op_logarithm(o);
 	default:
 		*ret_n = 3;
 		return call_real(o, "llvm.fma", 3);
@@ -384,6 +392,8 @@ static LLVMValueRef real_op(const struct op *o)
 	default:
 		break;
 	}
+	if (op_is_directed(o) && !o->e->can_mask)
+		return run_handler(o);
 	v = real_value(o, &n);
 	if (o->bytes == 8)
 		return settle_nans(o, v, n);

@@ -70,7 +70,7 @@ struct emit {
 	VEC(struct jit_exit, exits);
 	VEC(struct jit_entry, entries);
 	VEC(struct jit_value, outs);
-	bool can_mask; /* the CPU can leave lanes out of loads and stores */
+	bool can_mask; /* AVX-512: lanes are left out of loads and stores, and roundings chosen */
 	bool no_memory;
 };
 

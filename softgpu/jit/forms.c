@@ -76,9 +76,9 @@ static bool native_integer(const struct jit_insn *in)
 		return true;
 	case PTX_OP_MUL:
 	case PTX_OP_MAD:
-		return in->mode == PTX_MODE_LO || bytes < 8;
+		return true;
 	case PTX_OP_PRMT:
-		return !in->mode && is_const(in->args[3]);
+		return !in->mode;
 	case PTX_OP_LOP3:
 		return in->n_reads == 4 && in->n_writes == 1;
 	case PTX_OP_BFE:
@@ -93,21 +93,22 @@ static bool native_integer(const struct jit_insn *in)
 
 bool form_flushes(const struct jit_insn *in)
 {
-	return in->control && in->imm == MXCSR_FLUSH;
+	return in->control && (in->imm & MXCSR_FLUSH) == MXCSR_FLUSH;
 }
 
 static bool native_real(const struct jit_insn *in)
 {
 	bool single = in->type == PTX_F32;
 
-	if (in->flags & (PTX_F_XORSIGN | PTX_F_NAN) ||
-	    (in->control && !(single && form_flushes(in))))
+	if (in->flags & (PTX_F_XORSIGN | PTX_F_NAN) || (form_flushes(in) && !single))
 		return false;
 	switch (in->op) {
 	case PTX_OP_DIV:
 	case PTX_OP_RCP:
 		return single || !(in->flags & PTX_F_APPROX);
 	case PTX_OP_RSQRT:
+	case PTX_OP_EX2:
+	case PTX_OP_LG2:
 		return single;
 	case PTX_OP_ADD:
 	case PTX_OP_SUB:
@@ -142,7 +143,7 @@ static bool native_cvt(const struct jit_insn *in)
 	if (in->flags & (PTX_F_RELU | PTX_F_SATFINITE))
 		return false;
 	/* Made longer, a float that has been flushed before has nothing left to flush. */
-	if (in->control && !(form_flushes(in) && in->type == PTX_F64 && in->stype == PTX_F32))
+	if (in->control && !(in->imm == MXCSR_FLUSH && in->type == PTX_F64 && in->stype == PTX_F32))
 		return false;
 	if (to_real)
 		return from_real || (from >= 4 && is_integer(in->stype));

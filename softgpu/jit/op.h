@@ -160,8 +160,20 @@ LLVMValueRef op_find_bit(const struct op *o);
 LLVMValueRef op_reverse(const struct op *o);
 LLVMValueRef op_insert(const struct op *o);
 LLVMValueRef op_ones(const struct op *o);
+LLVMValueRef op_upper_product(const struct op *o, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef op_permute(const struct op *o);
 void op_carry(const struct op *o);
+
+/* ---- emit-approx.c ------------------------------------------------------------------------------- */
+
+LLVMValueRef op_power_of_two(const struct op *o);
+LLVMValueRef op_logarithm(const struct op *o);
+
+/* ---- emit-round.c -------------------------------------------------------------------------------- */
+
+/* Does it round otherwise than to nearest? Then, where the CPU can, this is its value. */
+bool op_is_directed(const struct op *o);
+LLVMValueRef op_directed(const struct op *o, uint32_t *ret_n);
 
 /* ---- emit-cvt.c ---------------------------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@
 #include "softgpu/jit/jit.h"
 #include "softgpu/jit/unit.h"
 
-#define HANDLED 47
+#define HANDLED 39
 
 static const char *const forms[] = {
 #define FORM(text) text,
@@ -86,6 +86,19 @@ static const char *const more_forms[] = {
 	"atom.shared.exch.b32 %r2, [%r1], %r3",
 	"atom.shared.dec.u32 %r2, [%r1], %r3",
 	"atom.shared.or.b32 %r2, [%r1], 3",
+	"add.rm.f64 %e1, %e2, %e3",
+	"sub.rp.ftz.f32 %f1, %f2, %f3",
+	"mul.rz.ftz.f32 %f1, %f2, %f3",
+	"mul.rp.f64 %e1, %e2, %e3",
+	"fma.rz.ftz.f32 %f1, %f2, %f3, %f4",
+	"fma.rp.f64 %e1, %e2, %e3, %e4",
+	"div.rm.f32 %f1, %f2, %f3",
+	"rcp.rp.f64 %e1, %e2",
+	"rcp.rm.ftz.f32 %f1, %f2",
+	"sqrt.rz.f32 %f1, %f2",
+	"sqrt.rm.f64 %e1, %e2",
+	"mul.hi.s64 %d1, %d2, %d3",
+	"mad.hi.u64 %d1, %d2, %d3, %d4",
 	"atom.add.f32 %f2, [%d1], %f3",
 	"ld.local.u32 %r2, [%r1]",
 	"ld.local.v2.u32 {%r2, %r3}, [%d1]",

@@ -129,7 +129,7 @@ void kind_step(const struct unit *u, const struct jit_insn *in, struct kind *sta
 /* Whether there is code for it, beside a call of its handler. */
 bool form_is_native(const struct unit *u, const struct jit_insn *in);
 
-/* Whether it takes denormal f32 as zeros and makes no others, but rounds to nearest. */
+/* Whether it takes denormal f32 as zeros and makes no others. */
 bool form_flushes(const struct jit_insn *in);
 
 /* Whether it reads or writes the carry flag. */
