@@ -16,6 +16,9 @@
 /* What one launch may have printed and not yet handed over; hardware's buffer is as large. */
 #define PRINT_MAX_BYTES (1u << 20)
 
+/* What one call prints at most. */
+#define PRINT_LINE_MAX 4096
+
 static void buffer_add(struct exec_launch *launch, const char *text, size_t len)
 {
 	struct print_buffer *b = &launch->printed;
@@ -103,8 +106,33 @@ struct conversion {
 	char kind;
 };
 
+static void spec_add(struct conversion *c, char ch)
+{
+	if (c->len < 12)
+		c->spec[c->len++] = ch;
+}
+
+/*
+ * A star stands for an argument: it is written out. Beyond what one printf() of a kernel may
+ * print all numbers are alike; a precision below 0 is none.
+ */
+static void spec_add_argument(struct conversion *c, struct arguments *args)
+{
+	s32 v = (s32)next_argument(args, 4);
+	char digits[8];
+
+	if (c->spec[c->len - 1] == '.' && v < 0) {
+		c->len--;
+		return;
+	}
+	v = v > PRINT_LINE_MAX ? PRINT_LINE_MAX : v < -PRINT_LINE_MAX ? -PRINT_LINE_MAX : v;
+	snprintf(digits, sizeof(digits), "%d", v);
+	for (const char *digit = digits; *digit; digit++)
+		spec_add(c, *digit);
+}
+
 /* Reads from behind "%" on; the length of what was read. */
-static u32 read_conversion(struct warp *w, u32 lane, u64 addr, struct conversion *c)
+static u32 read_conversion(struct arguments *args, u64 addr, struct conversion *c)
 {
 	u32 n = 0;
 	char ch;
@@ -113,18 +141,18 @@ static u32 read_conversion(struct warp *w, u32 lane, u64 addr, struct conversion
 	c->len = 1;
 	c->wide = false;
 	for (;;) {
-		ch = (char)read_byte(w, lane, addr + n);
+		ch = (char)read_byte(args->w, args->lane, addr + n);
 		if (!ch)
 			break;
 		n++;
-		if (strchr("-+ #0123456789.", ch)) {
-			if (c->len < 12)
-				c->spec[c->len++] = ch;
-		} else if (strchr("ljzt", ch)) {
+		if (ch == '*')
+			spec_add_argument(c, args);
+		else if (strchr("-+ #0123456789.", ch))
+			spec_add(c, ch);
+		else if (strchr("ljzt", ch))
 			c->wide = true;
-		} else if (ch != 'h') {
+		else if (ch != 'h')
 			break;
-		}
 	}
 	c->kind = ch;
 	return n;
@@ -180,7 +208,7 @@ static int format_one(struct conversion *c, struct arguments *args, char *text, 
 u32 print_format(struct warp *w, u32 lane, u64 format, u64 at)
 {
 	struct arguments args = { .w = w, .lane = lane, .at = at };
-	char text[4096];
+	char text[PRINT_LINE_MAX];
 	size_t len = 0;
 	u32 n = 0;
 
@@ -196,7 +224,7 @@ u32 print_format(struct warp *w, u32 lane, u64 format, u64 at)
 			text[len++] = ch;
 			continue;
 		}
-		format += read_conversion(w, lane, format, &c);
+		format += read_conversion(&args, format, &c);
 		used = format_one(&c, &args, text + len, sizeof(text) - len);
 		if (used > 0)
 			len += (size_t)used < sizeof(text) - len ? (size_t)used

@@ -495,15 +495,16 @@ static void test_calls(void)
 /* ---- ends --------------------------------------------------------------------------------------- */
 
 static const char print_text[] =
-	/* "%d %s %5.2f %lld %c%%\n" and "word" */
+	/* "%d %s %5.2f %lld %c%% %*d|\n" and "word" */
 	".global .align 1 .b8 format[] = { 37, 100, 32, 37, 115, 32, "
-	"37, 53, 46, 50, 102, 32, 37, 108, 108, 100, 32, 37, 99, 37, 37, 10, 0 };\n"
+	"37, 53, 46, 50, 102, 32, 37, 108, 108, 100, 32, 37, 99, 37, 37, "
+	"32, 37, 42, 100, 124, 10, 0 };\n"
 	".global .align 1 .b8 word[] = { 119, 111, 114, 100, 0 };\n"
 	".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n" KERNEL(
 		".local .align 8 .b8 args[48]; mov.u64 %x2, args; st.local.u32 [%x2], -5; mov.u64 %x3, word;\n"
 		"st.local.u64 [%x2+8], %x3; mov.f64 %x4, 0d400921FB54442D18; st.local.u64 [%x2+16], %x4;\n"
-		"st.local.u64 [%x2+24], -1234567890123; st.local.u32 [%x2+32], 65; cvta.local.u64 %x2, %x2;\n"
-		"mov.u64 %x5, format;\n"
+		"st.local.u64 [%x2+24], -1234567890123; st.local.u32 [%x2+32], 65; st.local.u32 [%x2+36], -4;\n"
+		"st.local.u32 [%x2+40], 7; cvta.local.u64 %x2, %x2; mov.u64 %x5, format;\n"
 		"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %x5; st.param.b64 [a], %x2;\n"
 		"call.uni (r), vprintf, (f, a); ld.param.b32 %r9, [r]; } " STORE_R9);
 
@@ -534,7 +535,8 @@ static void test_ends(void)
 			   "call %x2, (), P;"),
 		    EXEC_FAULT_PC);
 	o = run(print_text, 1, 1, (struct kit_run){ 0 });
-	kit_check(!strcmp(kit_printed(), "-5 word  3.14 -1234567890123 A%\n") && o.out[0] == 5,
+	kit_check(!strcmp(kit_printed(), "-5 word  3.14 -1234567890123 A% 7   |\n") &&
+			  o.out[0] == 6,
 		  "vprintf");
 	o = run(KERNEL("nanosleep.u32 200000; mov.u32 %r9, 7; " STORE_R9), 1, 32,
 		(struct kit_run){ 0 });
