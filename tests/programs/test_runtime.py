@@ -63,6 +63,14 @@ def test_what_overflows(gpu, what):
         assert sorted(lines) == sorted(f"line {i} of many" for i in range(2048))
 
 
+def test_a_flood_of_lines_loses_whole_ones_if_any(gpu):
+    *many, line, last = run([compiled("overflows"), "flood"], gpu).splitlines()
+    assert line == "line 0 of many" and last == "overflow right"
+    numbers = [int(number) for number in many if len(number) == 63]
+    assert len(numbers) == len(many) == len(set(numbers))
+    assert 1 << 13 <= len(numbers) <= 1 << 16
+
+
 def test_machine_code_alone_is_no_image(gpu):
     gpu["SOFTGPU_LOG"] = "1"
     out = run([compiled("no-image")], gpu)

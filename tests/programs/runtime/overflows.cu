@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does not fit: overflows printf|heap|stack. More is printed than the buffer holds: it is emptied early and
-// no line is lost; the heap's malloc() answers with NULL; a recursion without an end is a fault that stays,
+// What does not fit: overflows printf|flood|heap|stack. More is printed than the buffer holds: it is emptied
+// early and no line is lost; a launch that prints more than any buffer holds may lose lines, none in parts, and
+// the next one prints; the heap's malloc() answers with NULL; a recursion without an end is a fault that stays,
 // until a reset leads back.
 #include "check.h"
 
@@ -40,6 +41,20 @@ static void printing()
 	CHECK(cudaDeviceSynchronize());
 }
 
+// 4 MiB, in lines of 64 bytes.
+__global__ void print_much()
+{
+	printf("%63d\n", (int)(blockIdx.x * blockDim.x + threadIdx.x));
+}
+
+static void flood()
+{
+	print_much<<<256, 256>>>();
+	CHECK(cudaDeviceSynchronize());
+	print<<<1, 1>>>();
+	CHECK(cudaDeviceSynchronize());
+}
+
 static void heap()
 {
 	int *refused = to_device(std::vector<int>(1, 0)), n;
@@ -71,6 +86,9 @@ int main(int argc, char **argv)
 	switch (argc == 2 ? argv[1][0] : 0) {
 	case 'p':
 		printing();
+		break;
+	case 'f':
+		flood();
 		break;
 	case 'h':
 		heap();
