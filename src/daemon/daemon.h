@@ -224,6 +224,7 @@ int method_tenants_set(struct daemon *d, const struct request *q, json_t **ret);
 int method_tenants_adopt(struct daemon *d, const struct request *q, json_t **ret);
 int method_tenants_release(struct daemon *d, const struct request *q, json_t **ret);
 int method_job_begin(struct daemon *d, const struct request *q, json_t **ret);
+int method_job_end(struct daemon *d, const struct request *q, json_t **ret);
 int method_run_begin(struct daemon *d, const struct request *q, json_t **ret);
 int method_run_gate(struct daemon *d, const struct request *q, json_t **ret);
 int method_run_end(struct daemon *d, const struct request *q, json_t **ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job.*: a process of a batch job that waits to be let go.
+ * job.*: a process of a batch job that waits to be let go, and the end of all of a job.
  *
  * A job is one tenant on this node, however many steps and processes it has: the first
  * process makes it, those that follow join it. Where the job's engine has a folder for it in
@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 
 /**
  * struct beginning - what is to begin
@@ -155,5 +156,71 @@ int method_job_begin(struct daemon *d, const struct request *q, json_t **ret)
 		libraries_attach_for(d->engine, b.pid);
 	*ret = json_pack("{s:o, s:o}", "tenant", tenant_json_alone(d, t), "warnings",
 			 change_warnings(d, t));
+	return 0;
+}
+
+/* --- the end --- */
+
+static const struct tenant *find_job(const struct tenants *tenants, uint32_t job)
+{
+	char name[TENANT_NAME_SIZE];
+	const struct tenant *t;
+
+	snprintf(name, sizeof(name), "job-%" PRIu32, job);
+	t = tenants_find(tenants, name);
+	return t && t->spec.job == job ? t : NULL;
+}
+
+/* In the engine's own folder of a job are its keepers as well, beside "user". */
+static void add_own(pid_t pid, void *userdata)
+{
+	struct target *target = userdata;
+	_cleanup_free_ char *cgroup = NULL;
+	uint64_t start_time;
+
+	if (cgroup_of_pid(pid, &cgroup) == 0 && strstr(cgroup, "/user/") &&
+	    process_start_time(pid, &start_time) == 0)
+		target_add(target, pid, start_time, NULL, NULL);
+}
+
+static int find_processes(const struct tenant *t, struct target *ret)
+{
+	const char *path = t->spec.match.name, *name = strrchr(path, '/');
+
+	if (name && str_after(name, "/" CGROUP_PREFIX))
+		return target_set_cgroup(ret, path);
+	return cgroup_each_pid(path, add_own, ret);
+}
+
+/* Who is stopped hears nothing but SIGKILL, and in a freezer not even that. */
+static void let_go(struct daemon *d, const struct tenant *t)
+{
+	struct live_incident *live = d->overuse ? overuse_live(d->overuse, t->id) : NULL;
+
+	if (live)
+		deed_let_go(d->overuse, live);
+}
+
+int method_job_end(struct daemon *d, const struct request *q, json_t **ret)
+{
+	bool is_kill = json_is_true(json_object_get(q->args, "kill"));
+	uint64_t job = api_arg_uint(q->args, "job", 0);
+	const struct tenant *t = job <= UINT32_MAX ? find_job(&d->tenants, job) : NULL;
+	_cleanup_(target_done) struct target target = {};
+	size_t n_left = 0;
+	int r = 0;
+
+	if (t) {
+		let_go(d, t);
+		r = find_processes(t, &target);
+	}
+	if (r < 0 && r != -ENOENT)
+		return api_fail(q->error, API_E_FAULT, "cannot find the processes of %s: %s",
+				t->spec.name, strerrordesc_np(-r));
+	if (r == 0) {
+		n_left = target_n_left(&target);
+		target_signal(&target, is_kill ? SIGKILL : SIGTERM);
+	}
+	*ret = json_pack("{s:I}", "left", (json_int_t)n_left);
 	return 0;
 }

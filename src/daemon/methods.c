@@ -24,6 +24,7 @@ static const method_fn handlers[API_N_METHODS] = {
 	[API_TENANTS_ADOPT] = method_tenants_adopt,
 	[API_TENANTS_RELEASE] = method_tenants_release,
 	[API_JOB_BEGIN] = method_job_begin,
+	[API_JOB_END] = method_job_end,
 	[API_RUN_BEGIN] = method_run_begin,
 	[API_RUN_GATE] = method_run_gate,
 	[API_RUN_END] = method_run_end,

@@ -301,6 +301,7 @@ static void test_jobs(struct daemon *d)
 {
 	pid_t first = waiting_child(), second = waiting_child();
 	const struct tenant *t;
+	int status;
 
 	check(!begin_job(d, first, 0, 33) && error.status == 400, "jobs: none has the number 0");
 	if (!begin_job(d, first, 7, 33)) {
@@ -317,8 +318,10 @@ static void test_jobs(struct daemon *d)
 	waitpid(first, NULL, 0);
 	tenants_collect(&d->tenants);
 	check(tenants_find(&d->tenants, "job-7"), "jobs: one stays while a process of it lives");
-	kill(second, SIGKILL);
-	waitpid(second, NULL, 0);
+	check(ask(d, method_job_end, 0, "{'job': 8}") && ask(d, method_job_end, 0, "{'job': 7}") &&
+		      waitpid(second, &status, 0) == second && WIFSIGNALED(status) &&
+		      WTERMSIG(status) == SIGTERM,
+	      "jobs: one is ended, and no other");
 	tenants_collect(&d->tenants);
 	check(!tenants_find(&d->tenants, "job-7"), "jobs: and goes with the last");
 	return;
