@@ -2,9 +2,10 @@
 /*
  * cotenant-node: tells the controller of the cluster how its node is, again and again.
  *
- * It holds nothing and decides nothing: cotenantd protects the node's tenants whether anybody hears of
- * it or not.
+ * cotenantd protects the node's tenants whether anybody hears of it or not. What is decided here is one
+ * thing: when Slurm hears the node no more, what it may start elsewhere is ended, see guard.h.
  */
+#include "cluster/node/guard.h"
 #include "cluster/node/tell.h"
 
 #include "api/methods.h"
@@ -14,11 +15,13 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
 #include <time.h>
 
 #define DEFAULT_INTERVAL "5s"
+#define DEFAULT_BATCH	 "cotenant-slurm"
 
 static volatile sig_atomic_t is_over;
 
@@ -57,7 +60,8 @@ static void tell_again_and_again(const struct tell_options *options, uint64_t in
 static int usage(void)
 {
 	printf("cotenant-node --controller=HOST:PORT [--controller-user=NAME] [--node=NAME] [--socket=PATH]\n"
-	       "        [--interval=TIME] [--munge-socket=PATH]: tell a cotenant-cluster that listens there of this node\n");
+	       "        [--interval=TIME] [--munge-socket=PATH] [--batch-program=PATH]: tell a cotenant-cluster that listens\n"
+	       "        there of this node; end what Slurm may start elsewhere when it does not hear the node\n");
 	return 2;
 }
 
@@ -80,6 +84,42 @@ static int find_user(const char *name, uid_t *ret)
 	return 0;
 }
 
+static void *guard(void *userdata)
+{
+	guard_run(userdata, &is_over);
+	return NULL;
+}
+
+/* Signals are for the thread that sleeps long. */
+static int start_guard(struct guard_options *options, pthread_t *ret)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(ret, NULL, guard, options);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+/* @batch_program: "" where nobody is to guard anything */
+static int run(const struct tell_options *options, uint64_t interval_ms, const char *batch_program)
+{
+	struct guard_options guarded = { options->node, options->socket, batch_program };
+	pthread_t thread;
+	int r = 0;
+
+	if (*batch_program)
+		r = start_guard(&guarded, &thread);
+	if (r < 0)
+		return log_err(r, "cannot start a thread");
+	tell_again_and_again(options, interval_ms);
+	if (*batch_program)
+		pthread_join(thread, NULL);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option table[] = {
@@ -89,12 +129,13 @@ int main(int argc, char **argv)
 		{ "socket", required_argument, NULL, 's' },
 		{ "interval", required_argument, NULL, 'i' },
 		{ "munge-socket", required_argument, NULL, 'm' },
+		{ "batch-program", required_argument, NULL, 'b' },
 		{},
 	};
 	const struct sigaction action = { .sa_handler = on_signal };
 	char name[256] = "";
 	struct tell_options options = { .node = own_name(name), .socket = API_DEFAULT_SOCKET };
-	const char *interval = DEFAULT_INTERVAL, *user = "root";
+	const char *interval = DEFAULT_INTERVAL, *user = "root", *batch_program = DEFAULT_BATCH;
 	uint64_t interval_ms;
 	int c;
 
@@ -103,7 +144,8 @@ int main(int argc, char **argv)
 		const char **const texts[] = {
 			['c'] = &options.controller, ['u'] = &user,
 			['n'] = &options.node,	     ['s'] = &options.socket,
-			['i'] = &interval,	     ['m'] = &options.munge_socket
+			['i'] = &interval,	     ['m'] = &options.munge_socket,
+			['b'] = &batch_program,
 		};
 
 		if (c == '?')
@@ -122,6 +164,5 @@ int main(int argc, char **argv)
 			       interval);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	tell_again_and_again(&options, interval_ms);
-	return 0;
+	return run(&options, interval_ms, batch_program) < 0;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cotenant-slurm: what cotenantd starts to have Slurm do something with a job.
+ * cotenant-slurm: what cotenantd starts to have Slurm do something with a job, and cotenant-node to
+ * hear whether Slurm hears the node.
  *
  *	cotenant-slurm notify JOB TEXT		tell whoever waits for it
  *	cotenant-slurm suspend JOB
  *	cotenant-slurm resume JOB
  *	cotenant-slurm evict JOB PEAK		end it here and start it on another node
  *	cotenant-slurm kill JOB PEAK
+ *	cotenant-slurm contact NODE		see contact.h
  *
  * One line says what was done, or why not; the exit status is then 1.
  *
@@ -17,6 +19,7 @@
  * finds in the job what it held here at the most, in MiB, as it may ask for so much elsewhere.
  */
 #include "cluster/controller/service.h"
+#include "cluster/slurm/contact.h"
 #include "cluster/slurm/slurm-api.h"
 
 #include "base/str.h"
@@ -211,16 +214,25 @@ static int do_word(const char *word, uint32_t job, char *text)
 	return 2;
 }
 
+static int usage(void)
+{
+	fprintf(stderr, "usage: cotenant-slurm notify|suspend|resume|evict|kill JOB [TEXT|PEAK]\n"
+			"       cotenant-slurm contact NODE\n");
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t job;
 
-	if (argc < 3 || argc > 4 || str_parse_u64(argv[2], &job) < 0 || job == 0 ||
-	    job > UINT32_MAX) {
-		fprintf(stderr,
-			"usage: cotenant-slurm notify|suspend|resume|evict|kill JOB [TEXT|PEAK]\n");
-		return 2;
+	if (argc == 3 && str_eq(argv[1], "contact")) {
+		slurm_init(NULL);
+		contact_tell(argv[2]);
+		return 1;
 	}
+	if (argc < 3 || argc > 4 || str_parse_u64(argv[2], &job) < 0 || job == 0 ||
+	    job > UINT32_MAX)
+		return usage();
 	slurm_init(NULL);
 	return do_word(argv[1], job, argv[3]);
 }

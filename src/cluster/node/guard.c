@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slurm is asked by a program of its own, as its library may keep whoever calls it waiting for as long as
+ * it likes. It prints a line for each answer; all that is done here is to wait for the next one, or for
+ * the end of the lease.
+ */
+#include "cluster/node/guard.h"
+
+#include "cluster/node/node-lease.h"
+
+#include "api/client.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <time.h>
+
+extern char **environ;
+
+#define LINE_BYTES     65536
+#define LOOK_MOST_MS   500 /* poll() does not count while the machine sleeps */
+#define LOOK_AGAIN_MS  100
+#define START_AGAIN_MS 1000
+
+/**
+ * struct guard - all of it
+ * @kept:	the jobs that Slurm starts nowhere else, as it has written them: "3 7"
+ * @is_told:	the jobs have been told to end, since Slurm was heard last
+ * @has_complained:	what does not work is in the log, since it worked last
+ * @pid:	of the program that asks Slurm; 0 where it does not run
+ * @fd:		what it prints, -1 likewise
+ * @line:	the beginning of its next line
+ * @start_ms:	not before that is it started again
+ */
+struct guard {
+	const struct guard_options *options;
+	struct node_lease lease;
+	char kept[LINE_BYTES];
+	bool is_told;
+	bool has_complained;
+	pid_t pid;
+	int fd;
+	char line[LINE_BYTES];
+	size_t len;
+	uint64_t start_ms;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+}
+
+/* What goes on fills no log. */
+static int complain(struct guard *g, int r, const char *what, const char *why)
+{
+	if (!g->has_complained)
+		log_warn(r, "%s%s", what, why);
+	g->has_complained = true;
+	return r;
+}
+
+/* --- what Slurm says --- */
+
+static int start_program(struct guard *g)
+{
+	char *arguments[] = { (char *)g->options->batch_program, (char *)"contact",
+			      (char *)g->options->node, NULL };
+	posix_spawn_file_actions_t files;
+	int ends[2], r;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	posix_spawn_file_actions_init(&files);
+	r = posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+	if (r == 0)
+		r = posix_spawnp(&g->pid, arguments[0], &files, NULL, arguments, environ);
+	posix_spawn_file_actions_destroy(&files);
+	close(ends[1]);
+	if (r != 0) {
+		close(ends[0]);
+		g->pid = 0;
+		return -r;
+	}
+	g->fd = ends[0];
+	g->len = 0;
+	return 0;
+}
+
+static void end_program(struct guard *g)
+{
+	if (g->pid) {
+		kill(g->pid, SIGKILL);
+		waitpid(g->pid, NULL, 0);
+		close(g->fd);
+	}
+	g->pid = 0;
+	g->fd = -1;
+	g->start_ms = now_ms() + START_AGAIN_MS;
+}
+
+static void keep_running(struct guard *g)
+{
+	int r;
+
+	if (g->pid || now_ms() < g->start_ms)
+		return;
+	r = start_program(g);
+	if (r < 0) {
+		complain(g, r, "cannot start ", g->options->batch_program);
+		g->start_ms = now_ms() + START_AGAIN_MS;
+	}
+}
+
+static void note_kept(struct guard *g, const char *jobs)
+{
+	if (str_eq(jobs, g->kept))
+		return;
+	str_copy(g->kept, sizeof(g->kept), jobs);
+	log_info("Slurm starts nowhere else, of its jobs here: %s", *jobs ? jobs : "none");
+}
+
+/* ASKED_MS TIMEOUT_MS [JOB ...] */
+static void take_line(struct guard *g, char *line)
+{
+	char *state = NULL, *word = strtok_r(line, " ", &state);
+	uint64_t asked_ms, timeout_ms;
+
+	if (!word || str_parse_u64(word, &asked_ms) < 0)
+		return;
+	word = strtok_r(NULL, " ", &state);
+	if (!word || str_parse_u64(word, &timeout_ms) < 0)
+		return;
+	node_lease_renew(&g->lease, asked_ms, timeout_ms, now_ms());
+	g->has_complained = false;
+	note_kept(g, state ? state : "");
+}
+
+static void read_lines(struct guard *g)
+{
+	ssize_t n = read(g->fd, g->line + g->len, sizeof(g->line) - 1 - g->len);
+	char *begin = g->line, *end;
+
+	if (n <= 0) {
+		complain(g, 0, "it has ended: ", g->options->batch_program);
+		end_program(g);
+		return;
+	}
+	g->len += n;
+	g->line[g->len] = '\0';
+	while ((end = strchr(begin, '\n'))) {
+		*end = '\0';
+		take_line(g, begin);
+		begin = end + 1;
+	}
+	g->len -= begin - g->line;
+	memmove(g->line, begin, g->len);
+	/* A line without an end is none of that program's. */
+	if (g->len == sizeof(g->line) - 1)
+		end_program(g);
+}
+
+/* --- the end of what runs here --- */
+
+static bool is_kept(const struct guard *g, const char *job)
+{
+	size_t len = strlen(job);
+	const char *at;
+
+	for (at = g->kept; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+		if (strcspn(at, " ") == len && strncmp(at, job, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Return: how many processes it had, or -EIO. */
+static int end_job(struct guard *g, uint64_t job, bool is_kill)
+{
+	struct api_error error = {};
+	json_t *reply = NULL;
+	int left;
+
+	if (api_request_json(g->options->socket, API_JOB_END,
+			     json_pack("{s:I, s:b}", "job", (json_int_t)job, "kill", is_kill),
+			     &reply, &error) < 0)
+		return complain(g, -EIO, "a job is not ended: ", error.message);
+	left = json_integer_value(json_object_get(reply, "left"));
+	json_decref(reply);
+	if (left)
+		log_warn(0,
+			 "Slurm does not hear this node: job-%" PRIu64
+			 " is %s, as it may be started elsewhere",
+			 job, is_kill ? "killed" : "ended");
+	return left;
+}
+
+/* Return: how many processes all had that may be started elsewhere, or -EIO. */
+static int end_jobs(struct guard *g, bool is_kill)
+{
+	struct api_error error = {};
+	json_t *reply = NULL, *tenant;
+	const char *name, *number;
+	int r = 0, left, n_left = 0;
+	uint64_t job;
+	size_t i;
+
+	if (api_request_json(g->options->socket, API_TENANTS_LIST, NULL, &reply, &error) < 0)
+		return complain(g, -EIO, "what runs here is not known: ", error.message);
+	json_array_foreach(json_object_get(reply, "tenants"), i, tenant) {
+		name = json_string_value(json_object_get(tenant, "tenant"));
+		number = name ? str_after(name, "job-") : NULL;
+		if (!number || str_parse_u64(number, &job) < 0 || is_kept(g, number))
+			continue;
+		left = end_job(g, job, is_kill);
+		if (left < 0)
+			r = left;
+		else
+			n_left += left;
+	}
+	json_decref(reply);
+	return r < 0 ? r : n_left;
+}
+
+/* Return: when to look again at the latest. */
+static uint64_t carry_out(struct guard *g, enum node_lease_order order)
+{
+	switch (order) {
+	case NODE_LEASE_GO_ON:
+		g->is_told = false;
+		break;
+	case NODE_LEASE_TERM:
+		if (!g->is_told)
+			g->is_told = end_jobs(g, /* is_kill= */ false) >= 0;
+		return g->is_told ? LOOK_MOST_MS : LOOK_AGAIN_MS;
+	case NODE_LEASE_KILL:
+		return end_jobs(g, /* is_kill= */ true) == 0 ? LOOK_MOST_MS : LOOK_AGAIN_MS;
+	}
+	return LOOK_MOST_MS;
+}
+
+void guard_run(const struct guard_options *options, const volatile sig_atomic_t *is_over)
+{
+	static struct guard guard = { .fd = -1 };
+	uint64_t wait_ms, most_ms;
+	struct pollfd p;
+
+	guard.options = options;
+	while (!*is_over) {
+		keep_running(&guard);
+		most_ms = carry_out(&guard, node_lease_look(&guard.lease, now_ms(), &wait_ms));
+		p = (struct pollfd){ .fd = guard.fd, .events = POLLIN };
+		if (poll(&p, 1, MIN(wait_ms, most_ms)) > 0)
+			read_lines(&guard);
+	}
+	end_program(&guard);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * That nobody listens where slurmctld should is contact as well: one that is dead starts nothing, and one
+ * that is started again gives each node its time from then on. A connection that is refused comes from
+ * the machine itself, so no cut is taken for that.
+ */
+#include "cluster/slurm/contact.h"
+#include "cluster/slurm/slurm-api.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <poll.h>
+#include <slurm/slurm_errno.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define LOOKS_PER_TIMEOUT 12
+#define LOOK_MOST_MS	  5000
+#define LOOK_LEAST_MS	  200
+#define JOBS_EVERY_MS	  30000 /* all of the cluster's are loaded for them; at least once in a lease */
+#define REFUSED_WITHIN_MS 1000
+
+/**
+ * struct contact - what is kept from one look to the next
+ * @conf:	NULL until it was loaded
+ * @kept:	the jobs' numbers, each with a space before it
+ */
+struct contact {
+	const char *node;
+	slurm_conf_t *conf;
+	struct text kept;
+	uint64_t kept_ms;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+}
+
+static uint64_t timeout_ms(const struct contact *c)
+{
+	return c->conf->slurmd_timeout * 1000ULL;
+}
+
+/* --- what Slurm says --- */
+
+static int load_conf(struct contact *c)
+{
+	slurm_conf_t *conf = NULL;
+
+	if (slurm_load_ctl_conf(c->conf ? c->conf->last_update : 0, &conf) == SLURM_SUCCESS) {
+		if (c->conf)
+			slurm_free_ctl_conf(c->conf);
+		c->conf = conf;
+		return 0;
+	}
+	return c->conf && slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA ? 0 : -EIO;
+}
+
+/* Return: 1 where the node is heard, 0 where not, or -EIO. */
+static int is_heard(const char *node)
+{
+	node_info_msg_t *nodes = NULL;
+	uint32_t state;
+	int r = 0;
+
+	if (slurm_load_node_single(&nodes, (char *)node, SHOW_ALL) != SLURM_SUCCESS)
+		return -EIO;
+	if (nodes->record_count == 1) {
+		state = nodes->node_array[0].node_state;
+		r = !(state & NODE_STATE_NO_RESPOND) &&
+		    (state & NODE_STATE_BASE) != NODE_STATE_DOWN;
+	}
+	slurm_free_node_info_msg(nodes);
+	return r;
+}
+
+static bool is_of_node(const job_info_t *job, const char *node)
+{
+	struct hostlist *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
+	bool found = nodes && slurm_hostlist_find(nodes, node) >= 0;
+
+	if (nodes)
+		slurm_hostlist_destroy(nodes);
+	return found;
+}
+
+static int load_kept(struct contact *c, uint64_t now)
+{
+	job_info_msg_t *jobs = NULL;
+	uint32_t i;
+
+	if (c->kept_ms && now - c->kept_ms < MIN(timeout_ms(c) / 3, (uint64_t)JOBS_EVERY_MS))
+		return 0;
+	if (slurm_load_jobs(0, &jobs, SHOW_ALL) != SLURM_SUCCESS)
+		return -EIO;
+	text_done(&c->kept);
+	c->kept = (struct text){};
+	for (i = 0; i < jobs->record_count; i++) {
+		const job_info_t *job = &jobs->job_array[i];
+
+		if (!(job->batch_flag && job->requeue) && is_of_node(job, c->node))
+			text_addf(&c->kept, " %" PRIu32, job->job_id);
+	}
+	slurm_free_job_info_msg(jobs);
+	c->kept_ms = now;
+	return 0;
+}
+
+/* --- that there is none --- */
+
+static bool refuses_one(const struct addrinfo *to)
+{
+	_cleanup_close_ int fd =
+		socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	if (fd < 0)
+		return false;
+	if (connect(fd, to->ai_addr, to->ai_addrlen) < 0 && errno == ECONNREFUSED)
+		return true;
+	return poll(&p, 1, REFUSED_WITHIN_MS) == 1 &&
+	       getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == ECONNREFUSED;
+}
+
+static bool refuses(const char *host, const char *port)
+{
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found, *at;
+	bool all = true;
+
+	if (getaddrinfo(host, port, &hints, &found) != 0)
+		return false;
+	for (at = found; at && all; at = at->ai_next)
+		all = refuses_one(at);
+	freeaddrinfo(found);
+	return all;
+}
+
+/* Of several controllers each has to refuse, on each of its ports. */
+static bool nobody_listens(const slurm_conf_t *conf)
+{
+	bool all = conf && conf->control_cnt > 0 && conf->slurmctld_port_count > 0;
+	uint32_t i, k, n_ports = conf ? conf->slurmctld_port_count : 0;
+	char port[16];
+
+	for (i = 0; all && i < conf->control_cnt; i++) {
+		for (k = 0; all && k < n_ports; k++) {
+			snprintf(port, sizeof(port), "%" PRIu32, conf->slurmctld_port + k);
+			all = refuses(conf->control_addr[i], port);
+		}
+	}
+	return all;
+}
+
+/* --- again and again --- */
+
+/* Return: when it was asked, or 0 where there was no contact. */
+static uint64_t look(struct contact *c)
+{
+	uint64_t asked_ms = now_ms();
+	int r;
+
+	r = load_conf(c);
+	if (r == 0)
+		r = load_kept(c, asked_ms);
+	if (r == 0)
+		r = is_heard(c->node);
+	if (r >= 0)
+		return r ? asked_ms : 0;
+	asked_ms = now_ms();
+	return nobody_listens(c->conf) ? asked_ms : 0;
+}
+
+static uint64_t pause_of(const struct contact *c)
+{
+	uint64_t ms = c->conf ? timeout_ms(c) / LOOKS_PER_TIMEOUT : LOOK_MOST_MS;
+
+	return MAX(MIN(ms, (uint64_t)LOOK_MOST_MS), (uint64_t)LOOK_LEAST_MS);
+}
+
+void contact_tell(const char *node)
+{
+	struct contact contact = { .node = node };
+	uint64_t asked_ms;
+
+	for (;;) {
+		asked_ms = look(&contact);
+		if (asked_ms) {
+			printf("%" PRIu64 " %" PRIu64 "%s\n", asked_ms, timeout_ms(&contact),
+			       contact.kept.len ? contact.kept.data : "");
+			if (fflush(stdout) != 0)
+				break;
+		}
+		usleep(pause_of(&contact) * 1000);
+	}
+}
