@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One cluster for all tests of a run; each test begins with an empty queue and idle nodes."""
+"""
+One cluster at a time, for as many tests as go on with it; each test begins with an empty queue and idle nodes.
+"""
 import importlib.util
 import pathlib
 import signal
@@ -22,25 +24,54 @@ def load_system_conftest():
 system = load_system_conftest()
 
 from controller import CONTROLLER, Controller  # noqa: E402
+from networked import Networked  # noqa: E402
 from slurm import Cluster, missing  # noqa: E402
 
 
+class Clusters:
+    """The cluster that runs, and a way to another one: two would be in each other's way."""
+
+    def __init__(self):
+        self.running = None
+
+    def get(self, kind):
+        if type(self.running) is not kind:
+            self.close()
+            self.running = kind().__enter__()
+        return self.running
+
+    def close(self):
+        if self.running:
+            self.running.close()
+        self.running = None
+
+
 @pytest.fixture(scope="session")
-def running_cluster():
+def clusters():
     system.require_root()
     reason = missing()
     if reason:
         pytest.skip(reason)
     with system.machine_to_itself():
-        with Cluster() as cluster:
-            yield cluster
+        clusters = Clusters()
+        yield clusters
+        clusters.close()
+
+
+def at_rest(cluster):
+    cluster.come_to_rest()
+    yield cluster
+    cluster.end_jobs()
 
 
 @pytest.fixture
-def cluster(running_cluster):
-    running_cluster.come_to_rest()
-    yield running_cluster
-    running_cluster.end_jobs()
+def cluster(clusters):
+    yield from at_rest(clusters.get(Cluster))
+
+
+@pytest.fixture
+def networked(clusters):
+    yield from at_rest(clusters.get(Networked))
 
 
 @pytest.fixture

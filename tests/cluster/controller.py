@@ -3,6 +3,7 @@
 import signal
 import subprocess
 
+from networks import HEAD
 from system_conftest import ROOT, eventually
 
 CONTROLLER = ROOT / "build/bin/cotenant-cluster"
@@ -18,7 +19,8 @@ class Controller:
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([CONTROLLER, "run", f"--state={self.state}", *self.options],
+            self.process = subprocess.Popen([*self.cluster.inside(HEAD), CONTROLLER, "run", f"--state={self.state}",
+                                             *self.options],
                                             env=self.cluster.env, stdout=log, stderr=log)
 
     def kill(self, sig=signal.SIGKILL):

@@ -101,7 +101,8 @@ class Reporter:
         with open(cluster.dir / f"node-{name}.out", "ab") as log:
             self.process = subprocess.Popen(
                 [NODE, f"--controller=127.0.0.1:{self.line.port}", f"--node={name}", "--interval=200ms",
-                 f"--socket={cluster.nodes[name].dir}/socket", f"--munge-socket={cluster.dir}/munge/socket"],
+                 f"--socket={cluster.nodes[name].dir}/socket", f"--munge-socket={cluster.dir}/munge/socket",
+                 "--batch-program="],
                 stdout=log, stderr=log)
 
     def close(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A Slurm cluster of its own on this machine: munged, slurmctld and three slurmd on loopback.
+A Slurm cluster of its own on this machine: munged, slurmctld and three slurmd, on loopback or in
+a network of their own.
 
 All it writes is below one folder, its ports are its own, and what it started is ended by its
 process id. Each node has a daemon of Cotenant and two devices of a software GPU of its own.
@@ -19,9 +20,11 @@ import subprocess
 import tempfile
 import time
 
+from networks import HEAD
 from system_conftest import COTENANT, MIB, ROOT, SOFTGPU, TENANT, Host, eventually
 
 PLUGINS = ROOT / "build/src/cluster/slurm"
+BATCH = ROOT / "build/bin/cotenant-slurm"
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel"]
 NODES = ["n1", "n2", "n3"]
 # A user who is in every Debian's /etc/passwd: slurmd starts nothing for one who is not.
@@ -31,7 +34,7 @@ DEVICE, SHARDS = 4096, 3584
 
 SLURM_CONF = """
 ClusterName=cotenant
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={host}({address})
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -52,7 +55,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerType={scheduler}
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
-CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+CommunicationParameters={communication}
 ReturnToService=2
 SwitchType=switch/none
 MpiDefault=none
@@ -65,13 +68,13 @@ GresTypes=gpu,shard
 MinJobAge=3600
 KillWait=2
 MailProg=/bin/true
-SlurmdTimeout=60
-MessageTimeout=10
+SlurmdTimeout={slurmd_timeout}
+MessageTimeout={message_timeout}
 SlurmdParameters=config_overrides
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
-NODE_LINE = ("NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=64 RealMemory=4000 "
+NODE_LINE = ("NodeName={node} NodeHostname={host} NodeAddr={address} Port={port} CPUs=64 RealMemory=4000 "
              "Gres=gpu:g0:1,gpu:g1:1,shard:g0:{shards},shard:g1:{shards} State=UNKNOWN\n")
 
 CGROUP_CONF = """
@@ -195,7 +198,13 @@ class Job:
 
 
 class Cluster:
-    def __init__(self):
+    """On loopback, or where a network says."""
+
+    slurmd_timeout, message_timeout = 60, 10
+    communication = "NoCtldInAddrAny,NoInAddrAny"
+
+    def __init__(self, network=None):
+        self.network = network
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="cotenant-slurm-"))
         self.dir.chmod(0o755)
         self.daemons = {}  # by name
@@ -218,6 +227,13 @@ class Cluster:
     def __exit__(self, *unused):
         self.close()
 
+    def address(self, name):
+        return self.network.addresses[name] if self.network else "127.0.0.1"
+
+    def inside(self, name):
+        """What the commands of a node begin with, or those of the head."""
+        return self.network.inside(name if name in NODES else HEAD) if self.network else []
+
     # --- starting and ending ---
 
     def write_files(self):
@@ -226,11 +242,14 @@ class Cluster:
         (self.dir / "jobs").chmod(0o1777)
         host = socket.gethostname().split(".")[0]
         ports = free_ports(1 + len(NODES))
-        conf = SLURM_CONF.format(dir=self.dir, host=host, ctld_port=ports[0], plugins=PLUGINS,
-                                 system_plugins=system_plugins(), scheduler=scheduler())
+        conf = SLURM_CONF.format(dir=self.dir, host=host, address=self.address(HEAD), ctld_port=ports[0], plugins=PLUGINS,
+                                 system_plugins=system_plugins(), scheduler=scheduler(),
+                                 communication=self.communication, slurmd_timeout=self.slurmd_timeout,
+                                 message_timeout=self.message_timeout)
         gres = ""
         for i, node in enumerate(NODES):
-            conf += NODE_LINE.format(node=node, host=host, port=ports[1 + i], shards=SHARDS)
+            conf += NODE_LINE.format(node=node, host=host, address=self.address(node), port=ports[1 + i],
+                                     shards=SHARDS)
             for gpu in range(2):
                 device = self.dir / f"dev/{node}-nvidia{gpu}"
                 os.mknod(device, 0o600 | 0o020000, os.makedev(195, 10 * i + gpu))
@@ -253,7 +272,8 @@ class Cluster:
         for node in NODES:
             host = Host({"SOFTGPU_MEMORY": f"{DEVICE}M", "SLURM_CONF": self.env["SLURM_CONF"]})
             host.options += ["--sample", "100ms", "--sample-tense", "50ms",
-                             "--batch-program", ROOT / "build/bin/cotenant-slurm"]
+                             "--batch-program", BATCH]
+            host.become += self.inside(node)
             self.nodes[node] = host
             (self.dir / "nodes" / node).symlink_to(host.dir)
             host.start()
@@ -271,7 +291,8 @@ class Cluster:
 
     def start(self, name, command):
         log = open(self.dir / f"{name}.out", "ab")
-        self.daemons[name] = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.daemons[name] = subprocess.Popen([*self.inside(name), *command], env=self.env, stdin=subprocess.DEVNULL,
+                                              stdout=log, stderr=log)
         log.close()
 
     def start_controller(self):
@@ -313,8 +334,8 @@ class Cluster:
 
     def run(self, *words, user=None, env=None, text=None, timeout=60):
         become = ["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"] if user else []
-        return subprocess.run([str(word) for word in [*become, *words]], env=self.env | (env or {}), text=True,
-                              capture_output=True, cwd="/", timeout=timeout,
+        return subprocess.run([str(word) for word in [*self.inside(HEAD), *become, *words]],
+                              env=self.env | (env or {}), text=True, capture_output=True, cwd="/", timeout=timeout,
                               **({"input": text} if text is not None else {"stdin": subprocess.DEVNULL}))
 
     def do(self, *words, **options):
