@@ -4,7 +4,7 @@ import signal
 import subprocess
 
 from controller import CONTROLLER, Controller
-from slurm import NODES, SHARDS
+from slurm import NODES, SHARDS, USER
 from system_conftest import GIB, MIB, eventually
 
 
@@ -75,6 +75,19 @@ def test_users_jobs_are_counted(cluster, controller):
     told = controller.do("explain", "waits.0").splitlines()
     assert len(told) == 7 and all("1200 are asked for" in line for line in told[1:]), told
     assert "100 MiB are free" in "".join(told) or "1000 MiB are free" in "".join(told)
+
+
+def test_the_compute_of_users_jobs_is_counted(cluster, controller):
+    for node in NODES:
+        for gpu in range(2):
+            part = 60 if (node, gpu) == ("n3", 1) else 80
+            cluster.submit("-w", node, f"--gres=shard:g{gpu}:512", f"--gpu-compute={part}", user=USER).started()
+    fits = controller.serve("fits", "--gpu-mem=512", "--gpu-compute=40").started()
+    assert fits.show("NodeList") == "n3" and fits.show("JOB_GRES") == "shard:g1:512"
+    controller.serve("waits", "--gpu-mem=512", "--gpu-compute=40")
+    eventually(lambda: ("waits.0", "waiting") in controller.instances(), "it waits")
+    told = controller.do("explain", "waits.0").splitlines()[1:]
+    assert len(told) == 6 and all("40" in line for line in told), told
 
 
 def test_a_controller_that_is_killed_loses_and_doubles_nothing(cluster, controller):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cluster/controller/world.h"
+#include "cluster/slurm/gpu-request.h"
 #include "cluster/slurm/slurm-api.h"
 
 #include "base/str.h"
@@ -179,6 +180,7 @@ static void book_list(const struct world *world, const char *node, const char *l
 static void count_other(struct world *world, const job_info_t *from)
 {
 	struct hostlist *nodes = slurm_hostlist_create(from->nodes ? from->nodes : "");
+	uint32_t permille = gpu_request_noted_compute(from->admin_comment);
 	const char *list;
 	struct gres item;
 	uint32_t i;
@@ -191,7 +193,7 @@ static void count_other(struct world *world, const job_info_t *from)
 			device = str_eq(item.name, "shard") ? find_device(world, node, item.type)
 							    : RECONCILE_NO_DEVICE;
 			if (device != RECONCILE_NO_DEVICE)
-				placement_book(&world->devices[device], item.count, 0);
+				placement_book(&world->devices[device], item.count, permille);
 		}
 		free(node);
 	}

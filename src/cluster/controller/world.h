@@ -53,7 +53,7 @@ struct world {
 
 /**
  * world_load() - ask Slurm
- * @services:	whose compute share and policy is not Slurm's to know
+ * @services:	whose compute share and policy is not Slurm's to know; of others' jobs it is in a comment
  * @ret_reason:	filled in on -EIO, a constant
  *
  * Return: 0, -EIO or -ENOMEM.

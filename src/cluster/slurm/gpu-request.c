@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 
 /* Longer than any size that there is; the copy is cut at the colon. */
@@ -108,4 +109,21 @@ int gpu_request_policy(const char *text, struct gpu_request *request,
 			      text);
 	request->has_policy = true;
 	return 0;
+}
+
+static const char compute_note[] = "cotenant-compute:";
+
+void gpu_request_note_compute(uint32_t permille, char ret[COMPUTE_NOTE_SIZE])
+{
+	snprintf(ret, COMPUTE_NOTE_SIZE, "%s%" PRIu32, compute_note, permille);
+}
+
+uint32_t gpu_request_noted_compute(const char *note)
+{
+	const char *digits = note ? str_after(note, compute_note) : NULL;
+	uint64_t permille;
+
+	if (!digits || str_parse_u64(digits, &permille) < 0 || permille > 1000)
+		return 0;
+	return permille;
 }

@@ -57,4 +57,21 @@ int gpu_request_compute(const char *text, struct gpu_request *request,
 int gpu_request_policy(const char *text, struct gpu_request *request,
 		       char reason[GPU_REQUEST_REASON]);
 
+/* --- what of it Slurm has no place for --- */
+
+#define COMPUTE_NOTE_SIZE 32
+
+/**
+ * gpu_request_note_compute() - "cotenant-compute:300", for the administrator's comment of a job
+ */
+void gpu_request_note_compute(uint32_t permille, char ret[COMPUTE_NOTE_SIZE]);
+
+/**
+ * gpu_request_noted_compute() - read that
+ * @note:	NULL for none
+ *
+ * Return: the part of the device's time, 0 where there is no such note.
+ */
+uint32_t gpu_request_noted_compute(const char *note);
+
 #endif

@@ -198,6 +198,22 @@ static int set_gres(job_desc_msg_t *job, const char *booked, struct text *others
 	return SLURM_SUCCESS;
 }
 
+/* Slurm hands the option on to the node alone. The controller of services counts it, too. */
+static int note_compute(job_desc_msg_t *job, char **ret_message)
+{
+	const char *text = option_value(job, "gpu_compute");
+	char reason[GPU_REQUEST_REASON], note[COMPUTE_NOTE_SIZE];
+	struct gpu_request asked = {};
+
+	if (!text)
+		return SLURM_SUCCESS;
+	if (gpu_request_compute(text, &asked, reason) < 0)
+		return refuse(ret_message, "cotenant: --gpu-compute: %s", reason);
+	gpu_request_note_compute(asked.compute_permille, note);
+	job->admin_comment = slurm_xstrdup(note);
+	return SLURM_SUCCESS;
+}
+
 static int look_at(job_desc_msg_t *job, char **ret_message)
 {
 	_cleanup_(text_done) struct text others = {};
@@ -217,7 +233,9 @@ static int look_at(job_desc_msg_t *job, char **ret_message)
 		r = read_options(job, &request, ret_message);
 	if (r != SLURM_SUCCESS || (!request.shards && !request.n_devices))
 		return r;
-	r = book(job, &request, &booked, ret_message);
+	r = note_compute(job, ret_message);
+	if (r == SLURM_SUCCESS)
+		r = book(job, &request, &booked, ret_message);
 	return r == SLURM_SUCCESS ? set_gres(job, booked, &others) : r;
 }
 

@@ -75,9 +75,24 @@ static void test_others(void)
 	      "policy: what is no ladder is refused with an example");
 }
 
+static void test_notes(void)
+{
+	char note[COMPUTE_NOTE_SIZE];
+
+	gpu_request_note_compute(1000, note);
+	check(gpu_request_noted_compute(note) == 1000, "note: is read as it was written: %s", note);
+	check(!gpu_request_noted_compute(NULL) && !gpu_request_noted_compute("") &&
+		      !gpu_request_noted_compute("30") &&
+		      !gpu_request_noted_compute("cotenant-compute:1001") &&
+		      !gpu_request_noted_compute("cotenant-compute:-1") &&
+		      !gpu_request_noted_compute("cotenant-compute:5 or so"),
+	      "note: nothing else is one");
+}
+
 int main(void)
 {
 	test_memory();
 	test_others();
+	test_notes();
 	return check_result();
 }
