@@ -121,6 +121,19 @@ def test_whole_devices(cluster):
     assert waiting.started().node() is cluster.nodes["n3"]
 
 
+@pytest.mark.parametrize("option,n", [("--gpus=2", 2), ("--gpus=g1:1", 1), ("--gpus-per-node=1", 1)])
+def test_gpus_are_whole_devices_of_a_node(cluster, option, n):
+    job = cluster.submit("-w", "n2", option).started()
+    booked = job.show("JOB_GRES").split(",")
+    assert len(booked) == n and all(f":{SHARDS}" in one for one in booked) and ("g1" in booked[0] or option != "--gpus=g1:1")
+    assert job.show("NumNodes") == "1" and len(job.node().json("show", job.tenant())["gpus"]) == n
+    # Steps ask for what the job has, and not for what the job was asked for.
+    line = f"env | grep SLURM_GPUS >{job.folder}/told; srun --overlap true; echo $? >{job.folder}/code"
+    number = cluster.do("sbatch", "--parsable", "-w", "n1", option, "--output=/dev/null", f"--wrap={line}").strip()
+    eventually(lambda: cluster.show_job(number)["JobState"] == "COMPLETED", "the steps are over")
+    assert (job.folder / "code").read_text() == "0\n", (job.folder / "told").read_text()
+
+
 @pytest.mark.parametrize("options,word", [
     (["--gpu-mem=lots"], "--gpu-mem: the request: 'lots' is not a size"),
     (["--gpu-mem=-1"], "is not a size"),
@@ -136,7 +149,14 @@ def test_whole_devices(cluster):
     (["--gres=gpu:3"], "has 3 whole devices of one size: the most is 2"),
     (["--gres=gpu:1", "--gpu-mem=1G"], "exclude each other"),
     (["--gres=shard:g0:100,shard:g1:100"], "ask for one of"),
-    (["--gpus=1"], "devices are booked per node here"),
+    (["--gpus=3"], "has 3 whole devices of one size: the most is 2"),
+    (["--gpus=0"], "of nothing"),
+    (["--gpus=2", "-N2"], "say by --gpus-per-node=N how many each is to have"),
+    (["--gpus=2", "-N1-2"], "say by --gpus-per-node=N how many each is to have"),
+    (["--gpus=1", "--gpus-per-node=1"], "ask for one of"),
+    (["--gpus=1", "--gpu-mem=1G"], "exclude each other"),
+    (["--gpus-per-task=1", "-n1"], "devices are booked per node here"),
+    (["--gpus-per-socket=1", "--sockets-per-node=1"], "devices are booked per node here"),
 ])
 def test_refused_with_the_reason(cluster, options, word):
     said = cluster.refused("sbatch", *options, "--wrap=true")
@@ -144,6 +164,13 @@ def test_refused_with_the_reason(cluster, options, word):
     if options[0].startswith("--gpu-"):
         assert word in cluster.refused("srun", *options, "true")
         assert word in cluster.refused("salloc", *options, "true")
+
+
+def test_gpus_of_an_allocation_are_refused(cluster):
+    """Its steps would ask for whole devices again, which nobody has here."""
+    for program in ("srun", "salloc"):
+        said = cluster.refused(program, "--gpus=1", "true")
+        assert "ask salloc by --gres=gpu:N" in said, said
 
 
 def test_what_a_client_forges_gives_it_nothing(cluster):

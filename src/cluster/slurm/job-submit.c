@@ -4,7 +4,7 @@
  *
  * It turns what a job asks for into shards of one device each, a shard being a MiB and the
  * device being said by the shards' type: --gpu-mem, --gres=shard and, as all shards of whole
- * devices, --gres=gpu. So everything that is booked of a device is booked in one currency,
+ * devices, --gres=gpu, --gpus-per-node and --gpus. So everything that is booked of a device is booked in one currency,
  * which Slurm adds up right; it would hand out a device whole of which parts are in use.
  *
  * slurmctld holds its locks meanwhile: nothing here waits. What is known of the devices is
@@ -31,8 +31,9 @@ void fini(void);
 int job_submit(job_desc_msg_t *job, uint32_t uid, char **ret_message);
 int job_modify(job_desc_msg_t *job, void *record, uint32_t uid, char **ret_message);
 
-/* slurmctld frees what it is given by its own means. Its public headers do not declare this one. */
+/* slurmctld frees what it is given by its own means. Its public headers do not declare these. */
 extern char *slurm_xstrdup(const char *text);
+extern void slurm_xfree(void **memory);
 
 #define OPTION_PREFIX "_SLURM_SPANK_OPTION_cotenant_"
 
@@ -239,9 +240,67 @@ static int look_at(job_desc_msg_t *job, char **ret_message)
 	return r == SLURM_SUCCESS ? set_gres(job, booked, &others) : r;
 }
 
+/* --- --gpus --- */
+
+static bool is_one_or_unsaid(uint32_t n)
+{
+	return n <= 1 || n == NO_VAL;
+}
+
+/*
+ * --gpus=N is N devices of the whole job. On one node that is what --gres=gpu:N says, and that is
+ * where such a job is put; of several nodes Slurm may give each as many as it likes.
+ */
+static int gpus_to_node(job_desc_msg_t *job, char **ret_message)
+{
+	_cleanup_free_ char *list = NULL;
+
+	if (!names_device(job->tres_per_job))
+		return SLURM_SUCCESS;
+	if (!is_one_or_unsaid(job->min_nodes) || !is_one_or_unsaid(job->max_nodes))
+		return refuse(ret_message, "cotenant: --gpus is for jobs of one node: say by "
+					   "--gpus-per-node=N how many each is to have");
+	/* Those of salloc, and srun itself, would ask for them again for each step, and get none. */
+	if (!job->script)
+		return refuse(ret_message, "cotenant: --gpus is for sbatch: ask salloc by "
+					   "--gres=gpu:N, or by --gpu-mem=SIZE for a part of one");
+	list = str_format("%s%s%s", job->tres_per_node ? job->tres_per_node : "",
+			  job->tres_per_node ? "," : "", job->tres_per_job);
+	if (!list)
+		return ESLURM_INVALID_GRES;
+	job->tres_per_node = slurm_xstrdup(list);
+	job->tres_per_job = NULL;
+	job->min_nodes = job->max_nodes = 1;
+	return SLURM_SUCCESS;
+}
+
+/*
+ * sbatch tells the script what it was asked for, and srun there asks for it again: for whole
+ * devices, where the job has shards.
+ */
+static void forget_gpus(job_desc_msg_t *job)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < job->env_size; i++) {
+		if (str_after(job->environment[i], "SLURM_GPUS=") ||
+		    str_after(job->environment[i], "SLURM_GPUS_PER_NODE="))
+			slurm_xfree((void **)&job->environment[i]);
+		else
+			job->environment[n++] = job->environment[i];
+	}
+	job->env_size = n;
+}
+
 int job_submit(job_desc_msg_t *job, _unused_ uint32_t uid, char **ret_message)
 {
-	return look_at(job, ret_message);
+	int r = gpus_to_node(job, ret_message);
+
+	if (r == SLURM_SUCCESS)
+		r = look_at(job, ret_message);
+	if (r == SLURM_SUCCESS && job->environment)
+		forget_gpus(job);
+	return r;
 }
 
 int job_modify(job_desc_msg_t *job, _unused_ void *record, _unused_ uint32_t uid,
