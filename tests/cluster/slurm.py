@@ -300,8 +300,8 @@ class Cluster:
         eventually(lambda: self.run("scontrol", "ping").stdout.find("is UP") > 0, "slurmctld answers", 30)
 
     def wait_for_devices(self):
-        """slurmctld's plugin asks it for the devices, and refuses whatever needs one before it has heard."""
-        eventually(lambda: "not known yet" not in self.run("sbatch", "--test-only", "--gpu-mem=1", "--wrap=true").stderr,
+        """slurmctld's plugin asks it for the devices, and refuses whoever needs whole ones before it has heard."""
+        eventually(lambda: "not known yet" not in self.run("sbatch", "--test-only", "--gres=gpu:1", "--wrap=true").stderr,
                    "the devices are known", 30)
 
     def start_slurmd(self, node):
