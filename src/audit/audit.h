@@ -14,7 +14,7 @@
 #include "../tenant/ledger.h"
 #include "../tenant/share.h"
 
-#define AUDIT_LAYOUT	    7
+#define AUDIT_LAYOUT	    8
 #define AUDIT_PROCESSES	    16384     /* processes that are charged; a power of two */
 #define AUDIT_SLOTS	    16384     /* threads that wait at the same time; a power of two */
 #define AUDIT_OBJECTS	    (1 << 21) /* live allocations; see room.h */
@@ -127,12 +127,14 @@ enum audit_process_state {
  * @chain:		whom it is charged to
  * @charging:		changes of its charge under way, and AUDIT_PROCESS_MOVING: see bpf/charge.h
  * @probed:		generation whose probes are on its launches (user space, and BPF when it gives up waiting)
- * @n_changes:		grows with each change of @use
+ * @moved:		bytes of calls that have ended, so far: by what came since, an earlier word of a device is off
  * @use:		bytes its calls account for, per device
  * @overhead:		bytes the device says it has beyond that, per device (user space, and taken off by BPF)
  * @idle:		bytes given back that the device may keep; charged beside @use until the device has less
- * @pending:		bytes of @use that the device may not have yet: managed memory, graphs not launched
+ * @pending:		bytes of @use that the device may not have: of calls under way, which take them or give them
+ *			back just now, managed memory, graphs not launched
  * @epoch:		grows when part of @idle was found to be gone: nobody knows whose (BPF)
+ * @n_giving:		calls under way that give back nobody knows how much
  * @n_contexts:		live contexts per device
  * @device_of:		device of each of its ordinals, AUDIT_NO_DEVICE while unknown
  * @hint_of:		what they may be, by what it says itself (user space)
@@ -151,7 +153,7 @@ struct audit_process {
 	struct ledger_chain chain;
 	__u32 charging;
 	__u32 probed;
-	__u64 n_changes;
+	__u64 moved;
 	__u64 use[LEDGER_DEVICES];
 	__u64 overhead[LEDGER_DEVICES];
 	__u64 idle[LEDGER_DEVICES];
@@ -166,6 +168,8 @@ struct audit_process {
 	__u32 whole;
 	__u32 ended;
 	__u32 signalled;
+	__u32 n_giving;
+	__u32 unused;
 };
 
 /* Beside the id of a thread. */
@@ -418,7 +422,8 @@ struct audit_order {
 	__s32 result; /* 0, or ENGINE_E_* (programs) */
 	__u32 unused;
 	__u64 bytes;
-	__u64 n_changes;
+	__u64 moved; /* of the process before the device was asked; from then on (programs) what came since */
+	__u64 firm; /* bytes in use that the device has for certain (programs) */
 	__u64 cgroup;
 	struct ledger_chain chain;
 };

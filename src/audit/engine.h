@@ -28,7 +28,7 @@ struct engine;
 /* Answers. */
 #define ENGINE_E_GONE	 1 /* no such process, tenant, slot or library any more */
 #define ENGINE_E_FULL	 2 /* no free number left */
-#define ENGINE_E_CHANGED 3 /* the process allocated meanwhile; look again */
+#define ENGINE_E_CHANGED 3 /* the process was at it meanwhile; look again */
 
 enum engine_rung {
 	ENGINE_RUNG_AUTO,
@@ -194,12 +194,16 @@ int engine_adopt(struct engine *engine, pid_t pid);
 
 /**
  * engine_settle() - correct a process' charge by what the device says it has
- * @n_changes:	audit_process.n_changes from before the device was asked
+ * @moved:	audit_process.moved from before the device was asked
  *
- * Return: 0, ENGINE_E_GONE, or ENGINE_E_CHANGED when @n_changes is no longer true.
+ * What a call moves while it is under way, or has moved since, the device may have counted or not; the charge
+ * is corrected as far as the device's word is true either way, and never below what the process may have.
+ *
+ * Return: 0; ENGINE_E_GONE; ENGINE_E_CHANGED when calls have moved memory since, or give some back just now, and
+ * there is more to settle for the next time.
  */
 int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t device_bytes,
-		  uint64_t n_changes);
+		  uint64_t moved);
 
 /**
  * engine_settling() - before the devices are asked what their processes have

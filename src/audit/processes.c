@@ -85,13 +85,13 @@ int engine_adopt(struct engine *engine, pid_t pid)
 }
 
 int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t device_bytes,
-		  uint64_t n_changes)
+		  uint64_t moved)
 {
 	const struct audit_order settle = { .kind = AUDIT_ORDER_SETTLE,
 					    .tgid = pid,
 					    .device = device,
 					    .bytes = device_bytes,
-					    .n_changes = n_changes };
+					    .moved = moved };
 
 	if (device >= LEDGER_DEVICES)
 		return -EINVAL;

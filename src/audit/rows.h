@@ -76,6 +76,7 @@ enum row_action {
 #define ROW_LOCATION   2
 #define ROW_PENDING    4
 #define ROW_PER_THREAD 8
+#define ROW_GIVES      16
 
 /** struct row - one call: what to do with it, and with which of its arguments */
 struct row {
@@ -91,6 +92,7 @@ struct row {
 #define ROW_FLAGS_LOCATION   ROW_LOCATION
 #define ROW_FLAGS_PENDING    ROW_PENDING
 #define ROW_FLAGS_PER_THREAD ROW_PER_THREAD
+#define ROW_FLAGS_GIVES	     ROW_GIVES
 #define TWIN(name, action, a, b, c)                                                                \
 	ROW(name, action, a, b, c, 0) ROW(name##_ptsz, action, a, b, c, PER_THREAD)
 

@@ -50,7 +50,8 @@ void daemon_activity_look(struct daemon *d)
 		before = charged_find(&d->charged_before, now->pid);
 		if (before && before->serial != now->serial)
 			before = NULL;
-		if (!before || before->n_changes != now->n_changes)
+		if (!before || before->moved != now->moved ||
+		    memcmp(before->use, now->use, sizeof(now->use)) != 0)
 			mark_changed(d, now, before);
 	}
 }

@@ -31,12 +31,11 @@ static int add(const struct audit_process *p, void *userdata)
 	c->serial = p->serial;
 	c->seen_on = p->seen_on;
 	c->is_placing = p->placing != 0;
-	c->n_changes = p->n_changes;
+	c->moved = p->moved;
 	memcpy(c->use, p->use, sizeof(c->use));
 	memcpy(c->idle, p->idle, sizeof(c->idle));
 	memcpy(c->pending, p->pending, sizeof(c->pending));
 	memcpy(c->overhead, p->overhead, sizeof(c->overhead));
-	memset(c->told, 0xff, sizeof(c->told));
 	memcpy(c->n_contexts, p->n_contexts, sizeof(c->n_contexts));
 	c->chain = p->chain;
 	return 0;
@@ -65,15 +64,6 @@ const struct charged *charged_find(const struct charged_list *list, pid_t pid)
 	const struct charged key = { .pid = pid };
 
 	return list->n ? bsearch(&key, list->items, list->n, sizeof(key), by_pid) : NULL;
-}
-
-bool charged_needs_proof(const struct charged *c, const struct charged *before, unsigned device)
-{
-	if (c->idle[device] || c->pending[device] || !c->overhead[device] ||
-	    c->told[device] >= c->use[device] + c->overhead[device])
-		return false;
-	return !before || before->serial != c->serial || before->n_changes != c->n_changes ||
-	       before->told[device] != c->told[device];
 }
 
 void charged_done(struct charged_list *list)

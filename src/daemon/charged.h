@@ -10,25 +10,21 @@
 
 #include "audit/engine.h"
 
-#define CHARGED_UNTOLD UINT64_MAX
-
 /**
  * struct charged - one process
  * @serial:	of its record: with it, the process id names a process for good
  * @seen_on:	a bit for each device that was last seen to list it
- * @told:	what each device said that it has, CHARGED_UNTOLD where none was asked
  */
 struct charged {
 	pid_t pid;
 	uint32_t serial;
 	uint32_t seen_on;
 	bool is_placing;
-	uint64_t n_changes;
+	uint64_t moved;
 	uint64_t use[LEDGER_DEVICES];
 	uint64_t idle[LEDGER_DEVICES];
 	uint64_t pending[LEDGER_DEVICES];
 	uint64_t overhead[LEDGER_DEVICES];
-	uint64_t told[LEDGER_DEVICES];
 	uint32_t n_contexts[LEDGER_DEVICES];
 	struct ledger_chain chain;
 };
@@ -49,18 +45,6 @@ struct charged_list {
 int charged_read(struct charged_list *list, const struct engine *engine);
 
 const struct charged *charged_find(const struct charged_list *list, pid_t pid);
-
-/**
- * charged_needs_proof() - whether what a device has told may be of the middle of a call
- * @before:	the process in the round before, or NULL
- *
- * A call that is under way has its memory in the books before the device has it, and a device lets go of
- * memory before the books do. Then the device seems to have less beyond what the calls explain than it
- * has, and whoever believed that would hand out what a context costs a second time. So less overhead is
- * true when two rounds say it and no call has changed anything between them. Memory that is idle or pending
- * is another matter: there the device alone knows.
- */
-bool charged_needs_proof(const struct charged *c, const struct charged *before, unsigned device);
 
 void charged_done(struct charged_list *list);
 

@@ -230,7 +230,7 @@ int engine_adopt(_unused_ struct engine *engine, _unused_ pid_t pid)
 }
 
 int engine_settle(_unused_ struct engine *engine, _unused_ pid_t pid, _unused_ unsigned device,
-		  _unused_ uint64_t device_bytes, _unused_ uint64_t n_changes)
+		  _unused_ uint64_t device_bytes, _unused_ uint64_t moved)
 {
 	return 0;
 }

@@ -4,8 +4,8 @@
  *
  * Contexts, code and pools take memory that no argument tells. What a device says
  * that a process has, less what its calls explain, is its overhead. A process may
- * allocate between the two looks; the engine then says so, and the next round
- * settles it.
+ * allocate between the two looks, and a call may be under way at either; the engine
+ * knows how much that was, settles what is certain, and the next round the rest.
  *
  * A call that may have changed what no argument tells asks for one out of turn. Any user can
  * make such calls as fast as he likes, and a round looks at every process: so they wait for
@@ -49,14 +49,7 @@ static bool is_settled(const struct charged *c, unsigned device, uint64_t device
 	       c->pending[device] == 0 && seen == (device_bytes > 0);
 }
 
-/* While nothing is known of what contexts cost, each was charged far more, and the device is believed at once. */
-static bool is_doubtful(const struct daemon *d, unsigned device, const struct charged *c)
-{
-	return d->context_bytes[device] &&
-	       charged_needs_proof(c, charged_find(&d->charged_before, c->pid), device);
-}
-
-static void settle_charged(struct daemon *d, unsigned device, struct charged *c,
+static void settle_charged(struct daemon *d, unsigned device, const struct charged *c,
 			   const struct gpu_process *running)
 {
 	uint64_t bytes = running ? running->used_bytes : 0;
@@ -68,13 +61,8 @@ static void settle_charged(struct daemon *d, unsigned device, struct charged *c,
 		return;
 	if (!running && c->use[device] == 0 && c->idle[device] == 0 && c->overhead[device] == 0)
 		return;
-	c->told[device] = bytes;
-	if (is_doubtful(d, device, c)) {
-		d->is_in_doubt = true;
-		return;
-	}
 	if (is_settled(c, device, bytes) ||
-	    engine_settle(d->engine, c->pid, device, bytes, c->n_changes) == 0)
+	    engine_settle(d->engine, c->pid, device, bytes, c->moved) == 0)
 		learn_context(d, device, c, bytes);
 }
 
@@ -178,7 +166,6 @@ void daemon_settle(struct daemon *d)
 	unsigned i;
 
 	daemon_read_books(d, UINT64_MAX);
-	d->is_in_doubt = false;
 	for (i = 0; i < daemon_n_devices(d); i++)
 		settle_device(d, i, d->books_read_us + 1);
 	if (d->engine)
@@ -188,8 +175,6 @@ void daemon_settle(struct daemon *d)
 	d->n_settled++;
 	d->settled_us = daemon_monotonic_us();
 	d->settle_took_us = d->settled_us - begun_us;
-	if (d->is_in_doubt)
-		daemon_settle_soon(d);
 }
 
 static int on_settle_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata)

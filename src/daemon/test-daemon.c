@@ -527,27 +527,6 @@ static void test_settling(struct daemon *d)
 	d->loop = sd_event_unref(d->loop);
 }
 
-/* A context of 64 beside memory of 256, on a device that tells now this and now that. */
-static void test_calls_under_way(void)
-{
-	struct charged before = { .serial = 1, .n_changes = 7, .use = { 256 }, .overhead = { 64 } };
-	struct charged c = before;
-
-	before.told[0] = CHARGED_UNTOLD;
-	c.told[0] = 64;
-	check(charged_needs_proof(&c, &before, 0) && charged_needs_proof(&c, NULL, 0),
-	      "settling: memory that a call is about to take is no less overhead");
-	before.told[0] = 64;
-	check(!charged_needs_proof(&c, &before, 0), "settling: less is believed the second time");
-	before.n_changes--;
-	check(charged_needs_proof(&c, &before, 0), "settling: but not when calls came in between");
-	c.told[0] = 320;
-	check(!charged_needs_proof(&c, &before, 0), "settling: as much is believed at once");
-	c.told[0] = 64;
-	c.idle[0] = 1;
-	check(!charged_needs_proof(&c, &before, 0), "settling: and less where memory is idle");
-}
-
 static void test_restart(struct daemon *d, const char *nvml)
 {
 	uint32_t number = tenants_find(&d->tenants, "nobody")->number, stray;
@@ -593,7 +572,6 @@ int main(_unused_ int argc, char **argv)
 	test_trees_in_trees(&d);
 	test_gate(&d);
 	test_settling(&d);
-	test_calls_under_way();
 	test_restart(&d, argv[1]);
 	daemon_stop(&d);
 	remove_tree();

@@ -375,6 +375,20 @@ def test_trap_11_what_a_pool_has_given_back_refuses_nobody(host):
         assert pools.ask(f"free {address}") == 0
 
 
+def test_trap_22_who_never_pauses_is_charged_what_the_device_says(host):
+    """Small pieces share a block of the device; the books are settled while one call comes after the other."""
+    tenant = host.run("--memory.max", "1G", name="t").started()
+    pid = tenant.pid()
+    for line in [f"alloc {500 * 1024}"] * 4 + ["loop 1000000000 16"]:
+        tenant.send(line)
+    try:
+        assert [tenant.answer()[0] for _ in range(4)] == ["0"] * 4
+        # The context and a block; the pieces beside them would be nearly two more.
+        eventually(lambda: 66 * MIB <= host.book("t")["memory.current"] < 67 * MIB, "settled while it is at work")
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
 def test_a_descriptor_that_changes_under_the_check_is_charged_in_the_end(host):
     tenant = host.run("--memory.max", "2G", name="t").started()
     assert tenant.ask("race 60") == ["0"]

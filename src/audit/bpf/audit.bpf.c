@@ -73,15 +73,8 @@ static noinline int thread_process_lives(struct thread *t)
 
 static noinline int call_abandoned(struct thread *t)
 {
-	__u32 action = ROW_AT(t->row)->action;
-
 	t->active = 0;
-	if (!thread_process_lives(t) || action > ROW_FREE_ARRAY)
-		return 0;
-	if (action > ROW_GRAPH_INSTANTIATE)
-		return object_put_back(t);
-	allocation_undo(t);
-	return charge_drop_call(t);
+	return thread_process_lives(t) ? call_abandon(t) : 0;
 }
 
 /* Where the kernel lets a call return to while a return probe is on it: the start of the page it keeps. */
@@ -237,8 +230,7 @@ static noinline int call_ran(struct thread *t)
 {
 	t->asked = 0;
 	event_send(AUDIT_EVENT_RAN, t, PROCESS(t->process)->chain.tenants[0], AUDIT_REASON_NONE, 0);
-	charge_force(t->process, t->call_device, t->reserved);
-	return 0;
+	return charge_force_call(t);
 }
 
 SEC("uretprobe.s")

@@ -123,7 +123,17 @@ static noinline int enter_free(struct thread *t, const struct row *row)
 {
 	__u32 kind = row->action == ROW_FREE_ARRAY ? OBJECT_ARRAY : OBJECT_MEMORY;
 
-	return object_take(t, kind, argument(t, row, row->a));
+	if (!object_take(t, kind, argument(t, row, row->a)))
+		return 0;
+	__sync_fetch_and_add(PENDING(PROCESS(t->process), t->object.device), t->object.size);
+	return 1;
+}
+
+/* The free has ended, whichever way. */
+static noinline int free_over(struct thread *t)
+{
+	bytes_take(PENDING(PROCESS(t->process), t->object.device), t->object.size);
+	return 0;
 }
 
 static noinline int enter_allocation(struct thread *t)
@@ -141,9 +151,7 @@ static noinline int enter_allocation(struct thread *t)
 static noinline int enter_forced(struct thread *t)
 {
 	enter_sizes(t);
-	charge_force(t->process, t->call_device, t->reserved);
-	if (t->candidates)
-		t->candidates = 1U << (t->call_device & (LEDGER_DEVICES - 1));
+	charge_force_call(t);
 	return CALL_RUN;
 }
 
@@ -167,6 +175,8 @@ static inlined int call_enter(struct audit_regs *ctx, struct thread *t)
 		verdict = enter_allocation(t);
 	else if (row->action <= ROW_FREE_ARRAY)
 		return enter_free(t, row);
+	else if (row->flags & ROW_GIVES)
+		__sync_fetch_and_add(&PROCESS(t->process)->n_giving, 1);
 	if (verdict == CALL_WAIT)
 		verdict = slot_hand_over(ctx, t);
 	if (verdict == CALL_FORCED)
@@ -185,7 +195,7 @@ static inlined int leave_pitch(struct thread *t, const struct row *row)
 	if (exact > t->reserved)
 		charge_force(t->process, t->call_device, exact - t->reserved);
 	else
-		charge_drop(t->process, t->call_device, t->reserved - exact);
+		charge_undo(t->process, t->call_device, t->reserved - exact);
 	t->reserved = exact;
 	return 0;
 }
@@ -225,10 +235,12 @@ alone int settle_later(struct thread *t)
  */
 static inlined int context_cost_is_overhead(struct thread *t)
 {
-	charge_to_overhead(t->process, t->call_device, t->reserved);
+	__u64 cost = t->reserved;
+
+	charge_to_overhead(t->process, t->call_device, cost);
+	t->reserved = 0;
 	/* A guess stands no longer than it must: a program looks next how much memory it has. */
-	if (t->reserved &&
-	    READ_ONCE(DEVICE(t->call_device)->context_bytes) == AUDIT_CONTEXT_UNKNOWN) {
+	if (cost && READ_ONCE(DEVICE(t->call_device)->context_bytes) == AUDIT_CONTEXT_UNKNOWN) {
 		charge_may_shrink(PROCESS(t->process));
 		return settle_await(t);
 	}
@@ -255,9 +267,10 @@ static noinline int context_begins(struct thread *t, __u64 context)
  */
 static inlined int context_gives_up(struct thread *t, struct object *context)
 {
-	bytes_take(PENDING(t, context->device), __sync_lock_test_and_set(&context->parent, 0));
 	charge_drop(t->process, context->device, __sync_lock_test_and_set(&context->size, 0));
 	charge_to_idle(t->process, context->device, __sync_lock_test_and_set(&context->used, 0));
+	bytes_take(PENDING(PROCESS(t->process), context->device),
+		   __sync_lock_test_and_set(&context->parent, 0));
 	return settle_later(t);
 }
 
@@ -385,10 +398,15 @@ alone int leave_allocation(struct thread *t, __u32 code)
 	if (!t)
 		return 0;
 	row = ROW_AT(t->row);
-	if (code == 0)
-		return leave_allocated(t, row);
-	allocation_undo(t);
-	return charge_drop_call(t);
+	if (code) {
+		allocation_undo(t);
+		return charge_undo_call(t);
+	}
+	leave_allocated(t, row);
+	/* What a context costs is overhead by now; what is left was reserved for one that was there before. */
+	if (row->action >= ROW_CONTEXT_CREATE && row->action <= ROW_GREEN_CREATE)
+		return charge_undo(t->process, t->call_device, t->reserved);
+	return charge_arrived(t->process, t->call_device, t->reserved + t->credit);
 }
 
 /* Take t->object off its context. Return: 0 if that has ended or was reset since, and has given it up. */
@@ -414,11 +432,13 @@ static noinline int object_given_up(struct thread *t)
 		return 0;
 	t->call_device = t->object.device;
 	t->pool = t->object.parent;
-	if (t->object.counts & OBJECT_IS_PENDING)
-		bytes_take(PENDING(t, t->call_device), t->object.size);
 	if (t->pool)
-		return credit_give(t, t->object.size);
-	return charge_drop(t->process, t->call_device, t->object.size);
+		credit_give(t, t->object.size);
+	else
+		charge_drop(t->process, t->call_device, t->object.size);
+	if (t->object.counts & OBJECT_IS_PENDING)
+		bytes_take(PENDING(PROCESS(t->process), t->call_device), t->object.size);
+	return 0;
 }
 
 /* t->object was taken at entry. */
@@ -428,12 +448,15 @@ alone int leave_free(struct thread *t, __u32 code)
 
 	if (!t)
 		return 0;
-	if (code)
-		return object_put_back(t);
+	if (code) {
+		object_put_back(t);
+		return free_over(t);
+	}
 	row = ROW_AT(t->row);
 	t->stream = row->action == ROW_FREE_ASYNC ? stream_of(ARGUMENT(t, row->b), row->flags)
 						  : STREAM_ANY;
-	return object_given_up(t);
+	object_given_up(t);
+	return free_over(t);
 }
 
 /* One reference or mapping less; the memory goes with the last of both. */
@@ -869,11 +892,16 @@ alone int leave_info(struct thread *t)
 	}
 }
 
-/** call_leave() - a call whose entry was of interest returns with a code */
-static inlined int call_leave(struct thread *t, __u32 code)
+static inlined int giving_over(struct thread *t, const struct row *row)
 {
-	const struct row *row = ROW_AT(t->row);
+	if (row->flags & ROW_GIVES)
+		__sync_fetch_and_sub(&PROCESS(t->process)->n_giving, 1);
+	return 0;
+}
 
+/* What a call with such an entry has done when it returns with a code. */
+static inlined int call_leave_row(struct thread *t, const struct row *row, __u32 code)
+{
 	if (row->action <= ROW_GRAPH_INSTANTIATE)
 		return leave_allocation(t, code);
 	if (row->action <= ROW_FREE_ARRAY)
@@ -893,6 +921,30 @@ static inlined int call_leave(struct thread *t, __u32 code)
 	if (row->action == ROW_SETTLE)
 		return settle_later(t);
 	return leave_info(t);
+}
+
+/** call_leave() - a call whose entry was of interest returns with a code */
+static inlined int call_leave(struct thread *t, __u32 code)
+{
+	const struct row *row = ROW_AT(t->row);
+
+	call_leave_row(t, row, code);
+	return giving_over(t, row);
+}
+
+/** call_abandon() - a call whose entry was of interest does not return */
+static noinline int call_abandon(struct thread *t)
+{
+	const struct row *row = ROW_AT(t->row);
+
+	if (row->action > ROW_FREE_ARRAY)
+		return giving_over(t, row);
+	if (row->action > ROW_GRAPH_INSTANTIATE) {
+		object_put_back(t);
+		return free_over(t);
+	}
+	allocation_undo(t);
+	return charge_undo_call(t);
 }
 
 #endif

@@ -4,14 +4,20 @@
  *
  * The process' own count is what ends a charge: whoever takes bytes off it (a free, the end of the
  * process) takes the same off the tenants, so nothing is taken off twice.
+ *
+ * What a call asks for is in use from its entry on, and in the device some time before it returns; what a call
+ * frees leaves the device some time before it returns, and is in use until then. So the bytes of a call are
+ * `pending` as long as it is under way, and `moved` when it ends, in such an order that whoever reads `pending`
+ * first and `moved` afterwards finds them in one of both at least.
  */
 #ifndef AUDIT_BPF_CHARGE_H
 #define AUDIT_BPF_CHARGE_H
 
 #include "who.h"
 
-#define USE(p, device) (&(p)->use[(device) & (LEDGER_DEVICES - 1)])
-#define WHOLE_DEVICE   0
+#define USE(p, device)	   (&(p)->use[(device) & (LEDGER_DEVICES - 1)])
+#define PENDING(p, device) (&(p)->pending[(device) & (LEDGER_DEVICES - 1)])
+#define WHOLE_DEVICE	   0
 
 /** bytes_take() - take up to @bytes off a counter. Return: how many were there */
 alone __u64 bytes_take(__u64 *counter, __u64 bytes)
@@ -80,12 +86,34 @@ static noinline int charge_reserve_now(struct thread *t)
 	r = charge_device(t, p, t->call_device, t->reserved);
 	if (r)
 		return r;
+	__sync_fetch_and_add(PENDING(p, t->call_device), t->reserved);
 	__sync_fetch_and_add(USE(p, t->call_device), t->reserved);
-	__sync_fetch_and_add(&p->n_changes, 1);
 	return 0;
 }
 
-static inlined int charge_drop_now(struct audit_process *p, __u32 device, __u64 bytes);
+static noinline int charge_off(struct audit_process *p, __u32 device, __u64 bytes)
+{
+	ledger_chain_uncharge(books, &p->chain, device, bytes);
+	ledger_uncharge(&books[ledger_index(WHOLE_DEVICE, device)], bytes);
+	wake_freed();
+	return 0;
+}
+
+static inlined int charge_drop_now(struct audit_process *p, __u32 device, __u64 bytes)
+{
+	bytes = bytes_take(USE(p, device), bytes);
+	if (bytes)
+		charge_off(p, device, bytes);
+	__sync_fetch_and_add(&p->moved, bytes);
+	return 0;
+}
+
+static inlined int charge_undo_now(struct audit_process *p, __u32 device, __u64 bytes)
+{
+	charge_drop_now(p, device, bytes);
+	bytes_take(PENDING(p, device), bytes);
+	return 0;
+}
 
 /* On each device that it may be, or on none. */
 static inlined int charge_reserve_candidates(struct thread *t)
@@ -105,7 +133,7 @@ static inlined int charge_reserve_candidates(struct thread *t)
 #pragma unroll
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
 		if (i < t->call_device && t->candidates & 1U << i)
-			charge_drop_now(PROCESS(t->process), i, t->reserved);
+			charge_undo_now(PROCESS(t->process), i, t->reserved);
 	return r;
 }
 
@@ -149,7 +177,7 @@ alone int charge_reserve(struct thread *t)
 	return r;
 }
 
-/** charge_force() - charge memory that exists already, over any limit */
+/** charge_force() - charge what a call takes, or has taken, over any limit */
 alone int charge_force(__u32 process, __u32 device, __u64 bytes)
 {
 	struct audit_process *p = PROCESS(process);
@@ -157,27 +185,18 @@ alone int charge_force(__u32 process, __u32 device, __u64 bytes)
 
 	ledger_chain_charge(books, &p->chain, device, bytes);
 	ledger_charge(&books[ledger_index(WHOLE_DEVICE, device)], bytes);
+	__sync_fetch_and_add(PENDING(p, device), bytes);
 	__sync_fetch_and_add(USE(p, device), bytes);
-	__sync_fetch_and_add(&p->n_changes, 1);
 	if (begun)
 		charging_end(process);
 	return 0;
 }
 
-static noinline int charge_off(struct audit_process *p, __u32 device, __u64 bytes)
+/** charge_arrived() - the device has, or has not lost, what was pending for a call */
+static noinline int charge_arrived(__u32 process, __u32 device, __u64 bytes)
 {
-	ledger_chain_uncharge(books, &p->chain, device, bytes);
-	ledger_uncharge(&books[ledger_index(WHOLE_DEVICE, device)], bytes);
-	wake_freed();
-	return 0;
-}
-
-static inlined int charge_drop_now(struct audit_process *p, __u32 device, __u64 bytes)
-{
-	bytes = bytes_take(USE(p, device), bytes);
-	if (bytes)
-		charge_off(p, device, bytes);
-	__sync_fetch_and_add(&p->n_changes, 1);
+	__sync_fetch_and_add(&PROCESS(process)->moved, bytes);
+	bytes_take(PENDING(PROCESS(process), device), bytes);
 	return 0;
 }
 
@@ -193,17 +212,38 @@ alone int charge_drop(__u32 process, __u32 device, __u64 bytes)
 	return 0;
 }
 
-/** charge_drop_call() - the call has taken nothing of what was reserved for it */
-alone int charge_drop_call(struct thread *t)
+/** charge_undo() - bytes that were reserved for a call are not taken */
+alone int charge_undo(__u32 process, __u32 device, __u64 bytes)
+{
+	struct audit_process *p = PROCESS(process);
+
+	if (!bytes || !charging_begin(process))
+		return 0;
+	charge_undo_now(p, device, bytes);
+	charging_end(process);
+	return 0;
+}
+
+/** charge_undo_call() - the call has taken nothing of what was reserved for it */
+alone int charge_undo_call(struct thread *t)
 {
 	if (!t)
 		return 0;
 	if (!t->candidates)
-		return charge_drop(t->process, t->call_device, t->reserved);
+		return charge_undo(t->process, t->call_device, t->reserved);
 #pragma unroll
 	for (__u32 i = 0; i < LEDGER_DEVICES; i++)
 		if (t->candidates & 1U << i)
-			charge_drop(t->process, i, t->reserved);
+			charge_undo(t->process, i, t->reserved);
+	return 0;
+}
+
+/** charge_force_call() - the call takes what it asks for, on whichever device seems likeliest */
+static noinline int charge_force_call(struct thread *t)
+{
+	charge_force(t->process, t->call_device, t->reserved);
+	if (t->candidates)
+		t->candidates = 1U << (t->call_device & (LEDGER_DEVICES - 1));
 	return 0;
 }
 
@@ -216,7 +256,8 @@ alone int charge_to_overhead(__u32 process, __u32 device, __u64 bytes)
 		return 0;
 	bytes = bytes_take(USE(p, device), bytes);
 	__sync_fetch_and_add(&p->overhead[device & (LEDGER_DEVICES - 1)], bytes);
-	__sync_fetch_and_add(&p->n_changes, 1);
+	__sync_fetch_and_add(&p->moved, bytes);
+	bytes_take(PENDING(p, device), bytes);
 	charging_end(process);
 	return 0;
 }
@@ -241,14 +282,14 @@ alone __u64 charge_to_idle(__u32 process, __u32 device, __u64 bytes)
 		return 0;
 	bytes = bytes_take(USE(p, device), bytes);
 	__sync_fetch_and_add(&p->idle[device & (LEDGER_DEVICES - 1)], bytes);
-	__sync_fetch_and_add(&p->n_changes, 1);
+	__sync_fetch_and_add(&p->moved, bytes);
 	charge_may_shrink(p);
 	charging_end(process);
 	return bytes;
 }
 
 /**
- * charge_from_idle() - bytes that were given back are used again
+ * charge_from_idle() - bytes that were given back are used again by a call
  * @epoch:	when they were given back; if some of that was gone since, they count no longer
  *
  * Return: how many; they need not be reserved, as they are charged.
@@ -263,8 +304,8 @@ alone __u64 charge_from_idle(__u32 process, __u32 device, __u64 bytes, __u32 epo
 		bytes = bytes_take(&p->idle[device & (LEDGER_DEVICES - 1)], bytes);
 	else
 		bytes = 0;
+	__sync_fetch_and_add(PENDING(p, device), bytes);
 	__sync_fetch_and_add(USE(p, device), bytes);
-	__sync_fetch_and_add(&p->n_changes, 1);
 	charging_end(process);
 	return bytes;
 }

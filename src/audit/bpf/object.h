@@ -13,8 +13,7 @@
 #define COUNT_REFERENCE 1ULL
 #define COUNT_MAPPING	(1ULL << 32)
 
-#define OBJECT_IS_PENDING  (1ULL << 62) /* in counts: the device may not have it yet */
-#define PENDING(t, device) (&PROCESS((t)->process)->pending[(device) & (LEDGER_DEVICES - 1)])
+#define OBJECT_IS_PENDING (1ULL << 62) /* in counts: the device may not have it yet */
 
 static noinline struct object *object_find(struct thread *t, __u32 kind, __u64 handle)
 {
@@ -157,7 +156,7 @@ static noinline int object_is_pending(struct thread *t, struct object *o)
 	struct object *context = context_of(t);
 
 	o->counts |= OBJECT_IS_PENDING;
-	__sync_fetch_and_add(PENDING(t, o->device), o->size);
+	__sync_fetch_and_add(PENDING(PROCESS(t->process), o->device), o->size);
 	if (context)
 		__sync_fetch_and_add(&context->parent, o->size);
 	return 0;

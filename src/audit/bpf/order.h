@@ -33,10 +33,23 @@ static inlined __u64 beyond(__u64 a, __u64 b)
 	return a > b ? a - b : 0;
 }
 
-/* Bytes in use that the device has for certain. */
-static inlined __u64 order_firm(const struct audit_process *p, __u32 device)
+static inlined __u64 plus(__u64 a, __u64 b)
 {
-	return beyond(p->use[device], p->pending[device]);
+	return b > ~a ? ~0ULL : a + b;
+}
+
+/*
+ * How much of what is in use the device had for certain when it was asked: nothing that is pending, or was
+ * when it was asked. In this order, see charge.h.
+ */
+static noinline int order_doubt(const struct audit_process *p, __u32 device)
+{
+	__u64 pending = READ_ONCE(p->pending[device]);
+	__u32 n_giving = READ_ONCE(p->n_giving);
+
+	ORDER->moved = READ_ONCE(p->moved) - ORDER->moved;
+	ORDER->firm = n_giving ? 0 : beyond(p->use[device], plus(pending, ORDER->moved));
+	return n_giving || ORDER->moved ? ORDER_CHANGED : 0;
 }
 
 /*
@@ -46,8 +59,7 @@ static inlined __u64 order_firm(const struct audit_process *p, __u32 device)
  */
 static noinline __u64 order_idle(struct audit_process *p, __u32 device)
 {
-	__u64 gone =
-		beyond(order_firm(p, device) + p->idle[device] + p->overhead[device], ORDER->bytes);
+	__u64 gone = beyond(ORDER->firm + p->idle[device] + p->overhead[device], ORDER->bytes);
 
 	if (gone > p->idle[device])
 		gone = p->idle[device];
@@ -61,12 +73,13 @@ static noinline __u64 order_idle(struct audit_process *p, __u32 device)
 /*
  * What no call explains is overhead. Where memory is pending the device's number does not tell how much that
  * is, only that it lies between all of the pending memory being there and none; then it stays what it was
- * as far as it can, so that memory which comes later is charged already.
+ * as far as it can, so that memory which comes later is charged already. What has moved since the device was
+ * asked may have been there as well as not.
  */
 static noinline __u64 order_overhead(const struct audit_process *p, __u32 device)
 {
-	__u64 least = beyond(ORDER->bytes, p->use[device] + p->idle[device]);
-	__u64 most = beyond(ORDER->bytes, order_firm(p, device) + p->idle[device]);
+	__u64 least = beyond(ORDER->bytes, plus(p->use[device] + p->idle[device], ORDER->moved));
+	__u64 most = beyond(ORDER->bytes, ORDER->firm + p->idle[device]);
 
 	if (p->overhead[device] > most)
 		return most;
@@ -103,8 +116,8 @@ static inlined void order_see(struct audit_process *p)
 
 static noinline int order_settle(void)
 {
-	int at = process_find(ORDER->tgid);
-	int r = ORDER_CHANGED;
+	__u32 device = ORDER->device & (LEDGER_DEVICES - 1);
+	int at = process_find(ORDER->tgid), r;
 
 	if (at < 0)
 		return ORDER_GONE;
@@ -112,8 +125,8 @@ static noinline int order_settle(void)
 	if (!moving_begin(at))
 		return ORDER_CHANGED;
 	order_see(PROCESS(at));
-	if (READ_ONCE(PROCESS(at)->n_changes) == ORDER->n_changes)
-		r = order_balance(PROCESS(at), ORDER->device & (LEDGER_DEVICES - 1));
+	r = order_doubt(PROCESS(at), device);
+	order_balance(PROCESS(at), device);
 	moving_end(at);
 	return r;
 }

@@ -169,7 +169,7 @@ static inlined int place_give_up_others(struct thread *t, __u32 device, int to_o
 		if (to_overhead)
 			charge_to_overhead(t->process, i, t->reserved);
 		else
-			charge_drop(t->process, i, t->reserved);
+			charge_undo(t->process, i, t->reserved);
 	}
 	return 0;
 }

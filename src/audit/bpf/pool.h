@@ -94,6 +94,7 @@ alone int credit_use(struct thread *t)
 static inlined int credit_undo(struct thread *t)
 {
 	credit_give(t, t->credit);
+	bytes_take(PENDING(PROCESS(t->process), t->call_device), t->credit);
 	t->credit = 0;
 	return 0;
 }

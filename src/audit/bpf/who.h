@@ -118,6 +118,7 @@ alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cg
 	}
 	p->hinted = p->seen_on = p->placing = 0;
 	p->signalled = AUDIT_SIGNALLED_NONE;
+	p->n_giving = 0;
 	p->ended = 0;
 	p->chain = *chain;
 	room_count(&state, chain, AUDIT_TABLE_PROCESSES, 1);
