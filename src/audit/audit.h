@@ -15,8 +15,10 @@
 #include "../tenant/share.h"
 
 #define AUDIT_LAYOUT	    8
-#define AUDIT_PROCESSES	    16384     /* processes that are charged; a power of two */
-#define AUDIT_SLOTS	    16384     /* threads that wait at the same time; a power of two */
+#define AUDIT_PROCESSES	    16384 /* processes that are charged; a power of two */
+#define AUDIT_SLOTS	    16384 /* threads that wait at the same time; a power of two */
+#define AUDIT_BLOCK	    64	  /* records of either; see blocks.h */
+#define AUDIT_BLOCKS	    (AUDIT_PROCESSES / AUDIT_BLOCK)
 #define AUDIT_OBJECTS	    (1 << 21) /* live allocations; see room.h */
 #define AUDIT_CONTEXT_DEPTH 8	      /* contexts on one thread's stack */
 #define AUDIT_NAME	    64
@@ -322,6 +324,7 @@ struct audit_wake {
  * @next_serial:	for processes
  * @next_ticket:	for slots
  * @taken:		of each table, by all tenants
+ * @blocks:		a bit for each block of a table that may be in use; see blocks.h (both)
  * @n_chunks:		of records of allocations; see room.h
  * @freed:		the holder is told that memory was freed, and has not looked yet (both)
  * @n_unfollowed:	children of trees that could not be entered
@@ -353,6 +356,7 @@ struct audit_control {
 	__u32 ask_users;
 	__u64 settle_wanted;
 	__u64 settled;
+	__u64 blocks[AUDIT_TABLES][AUDIT_BLOCKS / 64];
 };
 
 #define AUDIT_LIBRARIES	   256

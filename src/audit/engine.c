@@ -350,6 +350,7 @@ static int engine_start(struct engine *engine, const struct engine_options *opti
 	int r;
 
 	control_set(engine, options);
+	tenants_count(engine);
 	r = tracepoints_attach(engine);
 	if (r == 0)
 		copies_recorded(engine);

@@ -6,7 +6,7 @@
 
 int engine_each_held(const struct engine *engine, engine_slot_fn fn, void *userdata)
 {
-	for (size_t i = 0; i < AUDIT_SLOTS; i++) {
+	blocks_each(engine->state, AUDIT_TABLE_SLOTS, i) {
 		const struct audit_slot *slot = &engine->state->slots[i];
 		int r;
 
@@ -21,7 +21,7 @@ int engine_each_held(const struct engine *engine, engine_slot_fn fn, void *userd
 
 static struct audit_slot *slot_by_ticket(const struct engine *engine, uint64_t ticket)
 {
-	for (size_t i = 0; i < AUDIT_SLOTS; i++)
+	blocks_each(engine->state, AUDIT_TABLE_SLOTS, i)
 		if (engine->state->slots[i].state == AUDIT_SLOT_HELD &&
 		    engine->state->slots[i].ticket == ticket)
 			return &engine->state->slots[i];

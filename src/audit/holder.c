@@ -531,7 +531,7 @@ static void sweep(struct holder *h)
 
 	if (!h->state->control.taken[AUDIT_TABLE_SLOTS])
 		return;
-	for (uint32_t i = 0; i < AUDIT_SLOTS; i++)
+	blocks_each(h->state, AUDIT_TABLE_SLOTS, i)
 		if (slot_state(&h->state->slots[i]) == AUDIT_SLOT_WAITING)
 			slot_take(h, i);
 	if (lost == h->wakes_lost)

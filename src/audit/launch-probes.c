@@ -286,7 +286,7 @@ static void process_probe(struct engine *engine, struct audit_process *process)
 
 void probes_scan(struct engine *engine)
 {
-	for (size_t i = 0; i < AUDIT_PROCESSES; i++) {
+	blocks_each(engine->state, AUDIT_TABLE_PROCESSES, i) {
 		struct audit_process *process = &engine->state->processes[i];
 
 		if (audit_process_tgid(process) && needs_probes(engine, &process->chain))

@@ -154,7 +154,7 @@ int engine_compute_samples(struct engine *engine, unsigned device,
 		search.n_busy += samples[i].percent > 0;
 	}
 	search.n_busy = MAX(search.n_busy, (size_t)1);
-	for (size_t i = 0; i < LEDGER_TENANTS; i++)
+	for (size_t i = 0; i < engine->n_tenants; i++)
 		engine->launches->workers[i][device].used = 0;
 	return engine_each_process(engine, sample_process, &search);
 }
@@ -232,7 +232,7 @@ struct division {
 
 static bool weights_differ(const struct engine *engine, unsigned device)
 {
-	for (uint32_t i = 1; i < LEDGER_TENANTS; i++)
+	for (uint32_t i = 1; i < engine->n_tenants; i++)
 		if (engine->state->tenants[i].in_use &&
 		    weight_of(share_of(engine, i, device)) != DEFAULT_WEIGHT)
 			return true;
@@ -281,7 +281,7 @@ static void rates_divide(struct division *d, uint32_t parent, double whole, unsi
 	bool differ = false;
 	size_t n = 0;
 
-	for (uint32_t i = 1; i < LEDGER_TENANTS; i++) {
+	for (uint32_t i = 1; i < d->engine->n_tenants; i++) {
 		if (d->parents[i] != parent || !is_at_work(d, i))
 			continue;
 		claims[n] = claim_of(d, i);
@@ -329,7 +329,7 @@ static void rates_set(struct engine *engine, unsigned device, uint64_t now)
 	d->by_weight = weights_differ(engine, device);
 	engine_each_process(engine, parents_note, d);
 	rates_divide(d, /* parent= */ 0, /* whole= */ 1, /* depth= */ 0);
-	for (uint32_t i = 1; i < LEDGER_TENANTS; i++)
+	for (uint32_t i = 1; i < engine->n_tenants; i++)
 		rate_set(d, i);
 }
 
@@ -345,7 +345,7 @@ static bool tenants_pace(struct engine *engine)
 
 	for (unsigned device = 0; device < engine->state->control.n_devices; device++)
 		by_weight |= weights_differ(engine, device);
-	for (uint32_t i = 1; i < LEDGER_TENANTS; i++) {
+	for (uint32_t i = 1; i < engine->n_tenants; i++) {
 		bool paced = by_weight;
 
 		if (!engine->state->tenants[i].in_use)
@@ -358,6 +358,18 @@ static bool tenants_pace(struct engine *engine)
 	return any;
 }
 
+/* Where nobody has a limit all rates are taken away once, those of an earlier engine too. */
+static void rates_see_to(struct engine *engine, uint64_t now)
+{
+	struct launches *l = engine->launches;
+
+	if (!l->any_limit && l->no_rates)
+		return;
+	for (unsigned i = 0; i < engine->state->control.n_devices; i++)
+		rates_set(engine, i, now);
+	l->no_rates = !l->any_limit;
+}
+
 bool engine_compute_tick(struct engine *engine)
 {
 	struct launches *l = engine->launches;
@@ -366,9 +378,8 @@ bool engine_compute_tick(struct engine *engine)
 	meters_mark(engine, now);
 	if (now >= l->scanned_ns + SCAN_NS) {
 		l->scanned_ns = now;
-		for (unsigned i = 0; i < engine->state->control.n_devices; i++)
-			rates_set(engine, i, now);
 		l->any_limit = tenants_pace(engine);
+		rates_see_to(engine, now);
 		if (l->any_limit)
 			probes_scan(engine);
 		probes_sweep(engine, now);
@@ -388,9 +399,11 @@ int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned devic
 	s->max_permille = compute->max_permille < 1000 ? MAX(compute->max_permille, 1U) : 0;
 	s->weight = compute->weight;
 	/* At once, as its processes are let go when they are probed, not when rates are next divided. */
-	if (!s->stretch && (s->max_permille || weights_differ(engine, device)))
+	if (!s->stretch && (s->max_permille || weights_differ(engine, device))) {
+		engine->launches->no_rates = false;
 		share_set_rate(s, launch_now_ns(),
 			       share_stretch(s->max_permille ? max_of(s) : SHARE_LOOSE));
+	}
 	tenants_pace(engine);
 	return 0;
 }

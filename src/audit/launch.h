@@ -66,10 +66,16 @@ struct worker {
 	uint64_t n_throttled;
 };
 
+/**
+ * struct launches - all that is known of launches
+ * @any_limit:	some tenant's part of a device is limited
+ * @no_rates:	no tenant has a rate, and none is to be given one
+ */
 struct launches {
 	struct probed *first;
 	uint64_t scanned_ns;
 	bool any_limit;
+	bool no_rates;
 	struct worker workers[LEDGER_TENANTS][LEDGER_DEVICES];
 };
 

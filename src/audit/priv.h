@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "engine.h"
 #include "offsets.h"
+#include "blocks.h"
 #include "room.h"
 #include "rows.h"
 
@@ -91,6 +92,7 @@ struct engine {
 	struct audit_bpf *programs;
 	struct audit_state *state; /* shared with the programs and the holder */
 	struct ring_buffer *events;
+	uint32_t n_tenants; /* their numbers are below it */
 	int lock_fd;
 	int epoll_fd;
 	int holder_pidfd;
@@ -226,6 +228,8 @@ static inline struct ledger *book(const struct engine *engine, uint32_t tenant, 
 
 /** tenant_get() - a tenant that is in use, else NULL */
 struct audit_tenant *tenant_get(const struct engine *engine, uint32_t tenant);
+/** tenants_count() - find out which numbers are in use, as an earlier engine has left them */
+void tenants_count(struct engine *engine);
 /** tenant_clear() - no use and no limits on any device */
 void tenant_clear(struct engine *engine, uint32_t tenant);
 

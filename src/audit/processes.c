@@ -14,7 +14,7 @@
 
 int engine_each_process(const struct engine *engine, engine_process_fn fn, void *userdata)
 {
-	for (size_t i = 0; i < AUDIT_PROCESSES; i++) {
+	blocks_each(engine->state, AUDIT_TABLE_PROCESSES, i) {
 		int r;
 
 		if (!audit_process_tgid(&engine->state->processes[i]))
@@ -126,7 +126,7 @@ static int mark_may_shrink(const struct audit_process *p, void *userdata)
 void engine_settled(struct engine *engine, uint64_t since)
 {
 	/* First none, then those found: the programs add to the idle memory before they set the mark. */
-	for (size_t i = 0; i < LEDGER_TENANTS; i++)
+	for (size_t i = 0; i < engine->n_tenants; i++)
 		__atomic_store_n(&engine->state->tenants[i].may_shrink, 0, __ATOMIC_SEQ_CST);
 	engine_each_process(engine, mark_may_shrink, engine->state->tenants);
 	__atomic_store_n(&engine->state->control.settled, since, __ATOMIC_RELEASE);
@@ -138,7 +138,10 @@ int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes
 					     .device = device,
 					     .bytes = bytes };
 
-	return device < LEDGER_DEVICES ? order(engine, &unowned) : -EINVAL;
+	if (device >= LEDGER_DEVICES)
+		return -EINVAL;
+	/* Mostly nothing has changed; see bpf/order.h. */
+	return book(engine, 0, device)->low == bytes ? 0 : order(engine, &unowned);
 }
 
 /* --- devices and their numbers ------------------------------------------------------------------------ */
@@ -172,7 +175,7 @@ bool ended_see_to(struct engine *engine)
 {
 	bool all = true;
 
-	for (size_t i = 0; i < AUDIT_PROCESSES; i++) {
+	blocks_each(engine->state, AUDIT_TABLE_PROCESSES, i) {
 		const struct audit_process *p = &engine->state->processes[i];
 		struct audit_order end = { .kind = AUDIT_ORDER_END,
 					   .serial = p->serial,
@@ -188,12 +191,14 @@ bool ended_see_to(struct engine *engine)
 int engine_reap(struct engine *engine)
 {
 	ended_see_to(engine);
-	for (uint32_t i = 0; i < AUDIT_SLOTS; i++) {
+	blocks_each(engine->state, AUDIT_TABLE_SLOTS, i) {
 		const struct audit_slot *slot = &engine->state->slots[i];
 		uint32_t state = slot->state;
 
 		if (state > AUDIT_SLOT_CLAIMED && process_is_dead(slot->tgid))
 			audit_slot_end(engine->state, i, state);
 	}
+	blocks_tidy(engine->state, AUDIT_TABLE_PROCESSES);
+	blocks_tidy(engine->state, AUDIT_TABLE_SLOTS);
 	return order(engine, &(struct audit_order){ .kind = AUDIT_ORDER_REAP });
 }

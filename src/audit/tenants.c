@@ -32,7 +32,7 @@ int engine_device_set(struct engine *engine, unsigned device, const struct audit
 
 int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_tenant)
 {
-	for (uint32_t i = 1; i < LEDGER_TENANTS; i++) {
+	for (uint32_t i = 1; i < engine->n_tenants; i++) {
 		const struct audit_tenant *t = &engine->state->tenants[i];
 
 		if (t->in_use && strncmp(t->name, name, sizeof(t->name)) == 0) {
@@ -43,14 +43,6 @@ int engine_tenant_find(struct engine *engine, const char *name, uint32_t *ret_te
 	return ENGINE_E_GONE;
 }
 
-void tenant_clear(struct engine *engine, uint32_t tenant)
-{
-	for (unsigned i = 0; i < LEDGER_DEVICES; i++) {
-		*book(engine, tenant, i) = (struct ledger){ .max = LEDGER_NO_LIMIT };
-		engine->state->shares[ledger_index(tenant, i)] = (struct share){};
-	}
-}
-
 /* Whether something that it took of a table is still there. */
 static bool is_counted(const struct audit_tenant *t)
 {
@@ -58,6 +50,23 @@ static bool is_counted(const struct audit_tenant *t)
 		if (t->taken[i])
 			return true;
 	return t->n_objects;
+}
+
+void tenants_count(struct engine *engine)
+{
+	/* Tenant 0 stands for the whole device. */
+	engine->n_tenants = 1;
+	for (uint32_t i = 1; i < LEDGER_TENANTS; i++)
+		if (engine->state->tenants[i].in_use || is_counted(&engine->state->tenants[i]))
+			engine->n_tenants = i + 1;
+}
+
+void tenant_clear(struct engine *engine, uint32_t tenant)
+{
+	for (unsigned i = 0; i < LEDGER_DEVICES; i++) {
+		*book(engine, tenant, i) = (struct ledger){ .max = LEDGER_NO_LIMIT };
+		engine->state->shares[ledger_index(tenant, i)] = (struct share){};
+	}
 }
 
 int engine_tenant_new(struct engine *engine, const char *name, uint32_t *ret_tenant)
@@ -78,6 +87,7 @@ int engine_tenant_new(struct engine *engine, const char *name, uint32_t *ret_ten
 		tenant_clear(engine, i);
 		snprintf(t->name, sizeof(t->name), "%s", name);
 		__atomic_store_n(&t->in_use, 1, __ATOMIC_RELEASE);
+		engine->n_tenants = MAX(engine->n_tenants, i + 1);
 		*ret_tenant = i;
 		return 0;
 	}

@@ -158,7 +158,8 @@ static long slot_try(_unused_ __u32 i, struct slot_claim *claim)
 /** slot_claim() - a slot for the current thread, its number + 1 in t->slot. Return: its number, or -1 */
 alone int slot_claim(struct thread *t)
 {
-	struct slot_claim claim = { .at = READ_ONCE(control.next_ticket) * WHO_SPREAD };
+	__u32 random = READ_ONCE(control.next_ticket) * WHO_SPREAD;
+	struct slot_claim claim = { .at = blocks_start(&state, AUDIT_TABLE_SLOTS, random) };
 	struct audit_slot *slot;
 
 	if (!t)
@@ -170,6 +171,7 @@ alone int slot_claim(struct thread *t)
 	if (!claim.done)
 		return -1;
 	slot = SLOT(claim.at);
+	block_use(&state, AUDIT_TABLE_SLOTS, claim.at);
 	slot->counted = PROCESS(t->process)->chain;
 	room_count(&state, &slot->counted, AUDIT_TABLE_SLOTS, 1);
 	slot->process = t->process;

@@ -9,6 +9,7 @@
 #define AUDIT_BPF_STATE_H
 
 #include "kernel.h"
+#include "../blocks.h"
 #include "../room.h"
 #include "../rows.h"
 

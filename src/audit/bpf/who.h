@@ -148,7 +148,8 @@ static long process_try(_unused_ __u32 i, struct process_claim *claim)
  */
 alone int process_claim(__u32 tgid, const struct ledger_chain *chain, __u64 cgroup)
 {
-	struct process_claim claim = { .at = READ_ONCE(control.next_serial) * WHO_SPREAD,
+	__u32 random = READ_ONCE(control.next_serial) * WHO_SPREAD;
+	struct process_claim claim = { .at = blocks_start(&state, AUDIT_TABLE_PROCESSES, random),
 				       .tgid = tgid };
 	struct audit_process *p;
 
@@ -158,6 +159,7 @@ alone int process_claim(__u32 tgid, const struct ledger_chain *chain, __u64 cgro
 	if (!claim.done)
 		return -1;
 	p = PROCESS(claim.at);
+	block_use(&state, AUDIT_TABLE_PROCESSES, claim.at);
 	if (bpf_map_update_elem(&numbers, &tgid, &claim.at, BPF_NOEXIST)) {
 		WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);
 		return -1;
