@@ -20,6 +20,7 @@
 #define AUDIT_BLOCK	    64	  /* records of either; see blocks.h */
 #define AUDIT_BLOCKS	    (AUDIT_PROCESSES / AUDIT_BLOCK)
 #define AUDIT_OBJECTS	    (1 << 21) /* live allocations; see room.h */
+#define AUDIT_ARRIVALS	    64	      /* in cgroups, until they are looked at; a power of two */
 #define AUDIT_CONTEXT_DEPTH 8	      /* contexts on one thread's stack */
 #define AUDIT_NAME	    64
 #define AUDIT_WRITES	    3 /* values written over one result */
@@ -325,6 +326,9 @@ struct audit_wake {
  * @next_ticket:	for slots
  * @taken:		of each table, by all tenants
  * @blocks:		a bit for each block of a table that may be in use; see blocks.h (both)
+ * @arrivals:		the last processes that were put into a cgroup: which of them it is, from 1 on, << 32 | id
+ *			(programs)
+ * @n_arrivals:		how many were (programs)
  * @n_chunks:		of records of allocations; see room.h
  * @freed:		the holder is told that memory was freed, and has not looked yet (both)
  * @n_unfollowed:	children of trees that could not be entered
@@ -357,6 +361,9 @@ struct audit_control {
 	__u64 settle_wanted;
 	__u64 settled;
 	__u64 blocks[AUDIT_TABLES][AUDIT_BLOCKS / 64];
+	__u64 arrivals[AUDIT_ARRIVALS];
+	__u32 n_arrivals;
+	__u32 unused;
 };
 
 #define AUDIT_LIBRARIES	   256

@@ -296,6 +296,7 @@ static int tracepoints_attach(struct engine *engine)
 		{ engine->programs->progs.on_exec, "sched_process_exec" },
 		{ engine->programs->progs.on_fork, "sched_process_fork" },
 		{ engine->programs->progs.on_signal, "signal_generate" },
+		{ engine->programs->progs.on_cgroup_attach, "cgroup_attach_task" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {

@@ -130,6 +130,8 @@ int engine_dispatch(struct engine *engine)
 	int n = epoll_wait(engine->epoll_fd, ready, ARRAY_SIZE(ready), 0);
 	int r = 0;
 
+	/* Whoever woke us: a look at the rings costs two loads a CPU, and a late one costs calls. */
+	watch_look(engine);
 	for (int i = 0; i < n && r >= 0; i++) {
 		if (ready[i].data.fd == engine->holder_pidfd) {
 			holder_stop(engine);
@@ -141,12 +143,10 @@ int engine_dispatch(struct engine *engine)
 		}
 	}
 	left_see_to(engine);
-	/* Whoever woke us: a look at the rings costs two loads a CPU, and a late wake-up costs calls. */
-	if (r >= 0)
-		r = watch_dispatch(engine);
-	if (r >= 0)
-		copies_sweep(engine);
-	if (r >= 0)
-		r = reap_now_and_then(engine);
+	if (r < 0)
+		return r;
+	watch_dispatch(engine);
+	copies_sweep(engine);
+	r = reap_now_and_then(engine);
 	return r < 0 ? r : 0;
 }

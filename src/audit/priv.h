@@ -214,8 +214,10 @@ void watch_again(struct engine *engine);
 void watch_forget(struct engine *engine);
 /** watch_open_mapped() - open a file that some process maps, whatever has become of its name. Return: it, or -ENOENT */
 int watch_open_mapped(struct engine *engine, dev_t dev, ino_t ino);
-/** watch_dispatch() - look at what has been mapped */
-int watch_dispatch(struct engine *engine);
+/** watch_look() - look at what has been mapped, and at nothing else: whoever maps a copy runs on meanwhile */
+void watch_look(struct engine *engine);
+/** watch_dispatch() - look at those who may have become tenants' */
+void watch_dispatch(struct engine *engine);
 
 /** process_find() - the record of a process, NULL if it has none */
 struct audit_process *process_find(const struct engine *engine, pid_t pid);

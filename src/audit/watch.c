@@ -44,7 +44,9 @@ struct watch {
 	struct seen seen[SEEN];
 	size_t n_seen;
 	bool is_again; /* files may be mapped that were not looked at, or are not probed any more */
-	uint32_t bindings; /* when those of tenants were last looked at again, and then */
+	bool is_crowded;     /* more have come into cgroups than could be looked at */
+	uint32_t n_arrivals; /* in cgroups, that were looked at */
+	uint32_t bindings;   /* when those of tenants were last looked at again, and then */
 	uint64_t again_ns;
 	int n_rings;
 	struct ring rings[];
@@ -335,30 +337,60 @@ void watch_forget(struct engine *engine)
 }
 
 /*
+ * Who is put into another cgroup may be a tenant's now, with a copy that was let go because nobody of a tenant
+ * had it. Of a flood of them, or of one that is just being written down, all processes are looked at soon.
+ */
+static void arrivals_look(struct engine *engine)
+{
+	const struct audit_control *control = &engine->state->control;
+	struct watch *watch = engine->watch;
+	uint32_t n = __atomic_load_n(&control->n_arrivals, __ATOMIC_ACQUIRE);
+
+	watch->is_crowded |= watch->is_again && n - watch->n_arrivals > AUDIT_ARRIVALS;
+	for (uint32_t at = watch->n_arrivals; watch->is_again && !watch->is_crowded && at != n;
+	     at++) {
+		uint64_t arrival =
+			__atomic_load_n(&control->arrivals[at % AUDIT_ARRIVALS], __ATOMIC_ACQUIRE);
+
+		if (arrival >> 32 == at + 1)
+			tenants_process_look(engine, (uint32_t)arrival, NULL);
+		else
+			watch->is_crowded = true;
+	}
+	watch->n_arrivals = n;
+}
+
+/*
  * Who becomes a tenant may have mapped a copy long ago, when nobody was concerned. Soon after a binding has
- * changed, and now and then for those who move between cgroups.
+ * changed or many have moved between cgroups, and now and then in case one was overlooked.
  */
 static void tenants_look_again(struct engine *engine)
 {
 	struct watch *watch = engine->watch;
 	uint32_t bindings = engine->state->control.bindings;
+	bool soon = bindings != watch->bindings || watch->is_crowded;
 	uint64_t now = now_ns();
 
-	if (!watch->is_again ||
-	    now < watch->again_ns + (bindings != watch->bindings ? SOON_NS : AGAIN_NS))
+	if (!watch->is_again || now < watch->again_ns + (soon ? SOON_NS : AGAIN_NS))
 		return;
 	watch->bindings = bindings;
+	watch->is_crowded = false;
 	watch->again_ns = now;
 	each_pid(engine, tenants_process_look, NULL);
 }
 
-int watch_dispatch(struct engine *engine)
+void watch_look(struct engine *engine)
 {
 	for (int i = 0; engine->watch && i < engine->watch->n_rings; i++)
 		ring_drain(engine, &engine->watch->rings[i]);
-	if (engine->watch)
-		tenants_look_again(engine);
-	return 0;
+}
+
+void watch_dispatch(struct engine *engine)
+{
+	if (!engine->watch)
+		return;
+	arrivals_look(engine);
+	tenants_look_again(engine);
 }
 
 void watch_stop(struct engine *engine)
@@ -392,6 +424,7 @@ static int watch_start(struct engine *engine)
 		if (r < 0 && r != -ENODEV)
 			return r;
 	}
+	engine->watch->n_arrivals = engine->state->control.n_arrivals;
 	each_pid(engine, process_look, NULL);
 	return 0;
 }

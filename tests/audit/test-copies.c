@@ -21,6 +21,7 @@
 static const char *original;
 static char folder[] = "/tmp/audit-copies-XXXXXX";
 static volatile int *go;
+static char cgroup[64];
 
 static const char *name_of(const char *name)
 {
@@ -228,6 +229,49 @@ static void case_unused(struct bench *b)
 	printf("ok 'copies: and is probed again when who maps it becomes a tenant'\n");
 }
 
+/* Of the tenant; who is in it from the beginning is looked at when that is bound, so it is made in time. */
+static void cgroup_make(struct bench *b)
+{
+	static const char *const roots[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup" };
+	struct stat st;
+
+	snprintf(cgroup, sizeof(cgroup), "%s/audit-copies-%d", roots[access(roots[0], F_OK) != 0],
+		 getpid());
+	CHECK(mkdir(cgroup, 0755) == 0 && stat(cgroup, &st) == 0);
+	CHECK(engine_bind(b->engine, b->tenant, ENGINE_BIND_CGROUP, st.st_ino) == 0);
+}
+
+static void cgroup_enter(pid_t pid)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && dprintf(fd, "%d", pid) > 0);
+	close(fd);
+}
+
+/* Long before all processes are looked at again. */
+static void case_arrival(struct bench *b)
+{
+	pid_t pid;
+	int status;
+
+	write_copy("arrived", original);
+	*go = 0;
+	pid = fork();
+	if (pid == 0)
+		_exit(use("arrived"));
+	wait_until_probed(b, "arrived", true);
+	wait_until_probed(b, "arrived", false);
+	cgroup_enter(pid);
+	wait_until_probed(b, "arrived", true);
+	*go = 1;
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0, "%x", status);
+	printf("ok 'copies: and when who maps it is put into the cgroup of a tenant'\n");
+}
+
 static void case_many(struct bench *b)
 {
 	uint64_t told = b->n_events[AUDIT_EVENT_UNPROBED];
@@ -262,6 +306,7 @@ static void folder_remove(void)
 	char command[128];
 
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	rmdir(cgroup);
 	if (system(command))
 		fprintf(stderr, "%s stays\n", folder);
 }
@@ -281,7 +326,9 @@ int main(_unused_ int argc, char **argv)
 	case_replaced(&b);
 	CHECK(engine_watch(b.engine, true) == 0);
 	case_damaged(&b);
+	cgroup_make(&b);
 	case_unused(&b);
+	case_arrival(&b);
 	case_many(&b);
 	bench_close(&b);
 	return 0;

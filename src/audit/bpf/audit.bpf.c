@@ -342,6 +342,18 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* Arguments: cgroup, path, task. It may be a tenant's now; the watch looks at what it maps. */
+SEC("raw_tp/cgroup_attach_task")
+int on_cgroup_attach(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[2];
+	__u32 n = __sync_fetch_and_add(&control.n_arrivals, 1);
+
+	WRITE_ONCE(control.arrivals[n & (AUDIT_ARRIVALS - 1)],
+		   (__u64)(n + 1) << 32 | (__u32)BPF_CORE_READ(task, tgid));
+	return 0;
+}
+
 /*
  * Arguments: signal, info, task, group, result. A held thread is stopped by the holder and does not see
  * its signals; the holder lets it go, and it meets the probe again when it has taken them.
