@@ -246,7 +246,7 @@ static void library_let_go(struct library *l)
 static void library_record(struct engine *engine, const struct library *l)
 {
 	for (size_t i = 0; i < AUDIT_LIBRARIES; i++) {
-		struct audit_library *at = &engine->state->libraries[i];
+		struct audit_library *at = library_at(engine, i);
 
 		if (at->ino && (at->ino != l->public.ino || at->dev != l->public.dev))
 			continue;
@@ -262,10 +262,9 @@ static void library_record(struct engine *engine, const struct library *l)
 static void library_unrecord(struct engine *engine, const struct library *l)
 {
 	for (size_t i = 0; i < AUDIT_LIBRARIES; i++)
-		if (engine->state->libraries[i].ino == l->public.ino &&
-		    engine->state->libraries[i].dev == l->public.dev)
-			memset(&engine->state->libraries[i], 0,
-			       sizeof(engine->state->libraries[i]));
+		if (library_at(engine, i)->ino == l->public.ino &&
+		    library_at(engine, i)->dev == l->public.dev)
+			memset(library_at(engine, i), 0, sizeof(struct audit_library));
 }
 
 static void library_unpin(struct engine *engine, const struct library *l)

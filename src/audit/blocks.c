@@ -18,15 +18,15 @@ static bool block_is_free(const struct audit_state *state, enum audit_table tabl
 	return true;
 }
 
-void blocks_tidy(struct audit_state *state, enum audit_table table)
+int block_tidy(struct audit_state *state, enum audit_table table, __u32 first)
 {
-	for (__u32 at = 0; at < AUDIT_BLOCK * AUDIT_BLOCKS; at += AUDIT_BLOCK) {
-		__u64 *word = block_word(state, table, at);
+	__u64 *word = block_word(state, table, first);
 
-		if (!block_is_used(state, table, at) || !block_is_free(state, table, at))
-			continue;
-		__atomic_fetch_and(word, ~block_bit(at), __ATOMIC_SEQ_CST);
-		if (!block_is_free(state, table, at))
-			__atomic_fetch_or(word, block_bit(at), __ATOMIC_SEQ_CST);
-	}
+	if (!block_is_free(state, table, first))
+		return 0;
+	__atomic_fetch_and(word, ~block_bit(first), __ATOMIC_SEQ_CST);
+	if (block_is_free(state, table, first))
+		return 1;
+	__atomic_fetch_or(word, block_bit(first), __ATOMIC_SEQ_CST);
+	return 0;
 }

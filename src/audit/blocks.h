@@ -71,8 +71,8 @@ BLOCKS_FN __u32 blocks_next(struct audit_state *state, __u32 table, __u32 at)
 	     at = blocks_next(state, table, at + 1))
 
 #ifndef __bpf__
-/** blocks_tidy() - blocks of which no record is in use are not looked at any more, from now on */
-void blocks_tidy(struct audit_state *state, enum audit_table table);
+/** block_tidy() - look no more at a block, if none of its records is in use. Return: whether that is so */
+int block_tidy(struct audit_state *state, enum audit_table table, __u32 first);
 #endif
 
 #endif

@@ -133,6 +133,6 @@ static void recorded_attach(struct engine *engine, struct audit_library *at)
 void copies_recorded(struct engine *engine)
 {
 	for (size_t i = 0; i < AUDIT_LIBRARIES; i++)
-		if (engine->state->libraries[i].ino)
-			recorded_attach(engine, &engine->state->libraries[i]);
+		if (library_at(engine, i)->ino)
+			recorded_attach(engine, library_at(engine, i));
 }

@@ -267,7 +267,9 @@ static int programs_open(struct engine *engine, const struct engine_options *opt
 	if (r < 0)
 		return r;
 	engine->state = &engine->programs->bss->state;
-	return 0;
+	engine->view = view_new(bpf_map__fd(engine->programs->maps.bss), engine->programs->bss,
+				bpf_map__value_size(engine->programs->maps.bss));
+	return engine->view ? 0 : -ENOMEM;
 }
 
 static int tracepoint_pin(struct engine *engine, struct bpf_program *program, const char *name)
@@ -318,8 +320,9 @@ static void control_set(struct engine *engine, const struct engine_options *opti
 		options->failure_wait_ns ? options->failure_wait_ns : FAILURE_WAIT_NS;
 	if (engine->generation > 1)
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(engine->state->books); i++)
-		engine->state->books[i].max = LEDGER_NO_LIMIT;
+	for (uint32_t i = 0; i < LEDGER_TENANTS; i++)
+		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+			book(engine, i, device)->max = LEDGER_NO_LIMIT;
 }
 
 /* --- life ------------------------------------------------------------------------------------------ */
@@ -336,6 +339,7 @@ static void engine_free(struct engine *engine)
 	builds_done(engine);
 	ring_buffer__free(engine->events);
 	audit_bpf__destroy(engine->programs);
+	free(engine->view);
 	if (engine->again_fd >= 0)
 		close(engine->again_fd);
 	if (engine->epoll_fd >= 0)
@@ -345,6 +349,11 @@ static void engine_free(struct engine *engine)
 	free(engine);
 }
 DEFINE_CLEANUP(struct engine *, engine_free)
+
+void engine_trim(struct engine *engine)
+{
+	view_trim(engine->view, (char *)engine->state->books - (char *)engine->programs->bss);
+}
 
 static int engine_start(struct engine *engine, const struct engine_options *options)
 {
@@ -372,6 +381,7 @@ static int engine_start(struct engine *engine, const struct engine_options *opti
 		r = events_open(engine);
 	if (r == 0)
 		r = engine_reap(engine);
+	engine_trim(engine);
 	return r;
 }
 

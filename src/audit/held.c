@@ -7,7 +7,7 @@
 int engine_each_held(const struct engine *engine, engine_slot_fn fn, void *userdata)
 {
 	blocks_each(engine->state, AUDIT_TABLE_SLOTS, i) {
-		const struct audit_slot *slot = &engine->state->slots[i];
+		const struct audit_slot *slot = slot_at(engine, i);
 		int r;
 
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != AUDIT_SLOT_HELD)
@@ -22,9 +22,9 @@ int engine_each_held(const struct engine *engine, engine_slot_fn fn, void *userd
 static struct audit_slot *slot_by_ticket(const struct engine *engine, uint64_t ticket)
 {
 	blocks_each(engine->state, AUDIT_TABLE_SLOTS, i)
-		if (engine->state->slots[i].state == AUDIT_SLOT_HELD &&
-		    engine->state->slots[i].ticket == ticket)
-			return &engine->state->slots[i];
+		if (slot_at(engine, i)->state == AUDIT_SLOT_HELD &&
+		    slot_at(engine, i)->ticket == ticket)
+			return slot_at(engine, i);
 	return NULL;
 }
 

@@ -699,6 +699,9 @@ static _Noreturn void holder_main(const struct engine *engine, int wakes_fd, pid
 {
 	static struct holder holder;
 
+	/* While the map is still open. */
+	if (view_whole(engine->view))
+		_exit(1);
 	/* Nothing of the daemon's is to stay open here: its lock, its clients. */
 	if (dup2(wakes_fd, WAKES_FD) < 0 || close_range(WAKES_FD + 1, ~0U, 0))
 		_exit(1);

@@ -19,7 +19,7 @@ static void guess_change(struct audit_work *work, unsigned device, double charge
 static size_t kinds_collect(struct engine *engine, struct probed *p, unsigned device, bool quiet,
 			    struct share_kind **ret)
 {
-	const struct audit_work *work = &engine->state->works[p->work];
+	const struct audit_work *work = work_at(engine, p->work);
 	size_t n = 0;
 
 	for (size_t i = 0; i < AUDIT_KERNELS; i++) {
@@ -38,7 +38,7 @@ static size_t kinds_collect(struct engine *engine, struct probed *p, unsigned de
 double costs_learn(struct engine *engine, struct probed *p, unsigned device,
 		   const struct share_sample *sample, bool quiet)
 {
-	struct audit_work *work = &engine->state->works[p->work];
+	struct audit_work *work = work_at(engine, p->work);
 	struct share_kind *kinds[AUDIT_KERNELS];
 	size_t n = kinds_collect(engine, p, device, quiet, kinds);
 	uint64_t n_before[AUDIT_KERNELS];
@@ -66,6 +66,6 @@ void costs_skip(struct engine *engine, struct probed *p, unsigned device)
 {
 	p->learners[device] = (struct share_learner){};
 	for (size_t i = 0; i < AUDIT_KERNELS; i++)
-		if (engine->state->works[p->work].kernels[i].device == device)
-			p->kinds[i].n_before = engine->state->works[p->work].kernels[i].n_launches;
+		if (work_at(engine, p->work)->kernels[i].device == device)
+			p->kinds[i].n_before = work_at(engine, p->work)->kernels[i].n_launches;
 }

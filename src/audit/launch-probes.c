@@ -145,7 +145,7 @@ static void probed_free(struct engine *engine, struct probed *p, bool unpin)
 		free(p->links[i].fds);
 	}
 	if (unpin)
-		memset(&engine->state->works[p->work], 0, sizeof(engine->state->works[p->work]));
+		memset(work_at(engine, p->work), 0, sizeof(struct audit_work));
 	free(p);
 }
 
@@ -174,31 +174,33 @@ static bool work_is_left(const struct engine *engine, const struct ledger_chain 
 }
 
 /*
- * A record of launches: what an engine before has left of this process, or a free one.
+ * A record of launches: what an engine before has left of this process, or the first that is free.
  * @ret_found:	it was left, so all that was launched since is in it
  */
 static int work_claim(struct engine *engine, const struct audit_process *process, bool *ret_found)
 {
-	struct audit_state *state = engine->state;
-	uint32_t tgid = audit_process_tgid(process);
-	int at = -1;
+	uint32_t tgid = audit_process_tgid(process), n = engine->launches->n_works, free_one = n;
+	struct audit_work *work;
 
-	for (int i = AUDIT_WORKS - 1; i >= 0; i--) {
-		*ret_found =
-			state->works[i].tgid == tgid && state->works[i].serial == process->serial;
+	for (uint32_t i = n; i-- > 0;) {
+		work = work_at(engine, i);
+		*ret_found = work->tgid == tgid && work->serial == process->serial;
 		if (*ret_found)
 			return i;
-		if (!state->works[i].tgid)
-			at = i;
+		if (!work->tgid)
+			free_one = i;
 	}
-	if (at < 0 || !work_is_left(engine, &process->chain))
+	*ret_found = false;
+	if (free_one == AUDIT_WORKS || !work_is_left(engine, &process->chain))
 		return -ENOSPC;
-	memset(&state->works[at], 0, sizeof(state->works[at]));
+	engine->launches->n_works = MAX(n, free_one + 1);
+	work = work_at(engine, free_one);
+	memset(work, 0, sizeof(*work));
 	for (size_t i = 0; i < LEDGER_DEVICES; i++)
-		state->works[at].guess_ns[i] = SHARE_FIRST_NS;
-	state->works[at].tgid = tgid;
-	state->works[at].serial = process->serial;
-	return at;
+		work->guess_ns[i] = SHARE_FIRST_NS;
+	work->tgid = tgid;
+	work->serial = process->serial;
+	return free_one;
 }
 
 struct probed *probed_find(const struct engine *engine, pid_t pid, uint32_t serial)
@@ -227,15 +229,14 @@ static int probed_new(struct engine *engine, const struct audit_process *process
 	p->work = work;
 	p->since_ns = launch_now_ns();
 	for (size_t i = 0; i < LEDGER_DEVICES; i++) {
-		share_meter_begin(&p->meters[i], p->since_ns,
-				  engine->state->works[work].charged_ns[i]);
+		share_meter_begin(&p->meters[i], p->since_ns, work_at(engine, work)->charged_ns[i]);
 		p->started[i] = process->whole || found;
 	}
 	for (size_t i = 0; i < AUDIT_KERNELS; i++)
-		p->kinds[i] = (struct share_kind){
-			.doubt = SHARE_UNSURE,
-			.n_before = engine->state->works[work].kernels[i].n_launches
-		};
+		p->kinds[i] =
+			(struct share_kind){ .doubt = SHARE_UNSURE,
+					     .n_before =
+						     work_at(engine, work)->kernels[i].n_launches };
 	p->next = engine->launches->first;
 	engine->launches->first = p;
 	*ret = p;
@@ -287,7 +288,7 @@ static void process_probe(struct engine *engine, struct audit_process *process)
 void probes_scan(struct engine *engine)
 {
 	blocks_each(engine->state, AUDIT_TABLE_PROCESSES, i) {
-		struct audit_process *process = &engine->state->processes[i];
+		struct audit_process *process = process_at(engine, i);
 
 		if (audit_process_tgid(process) && needs_probes(engine, &process->chain))
 			process_probe(engine, process);
@@ -296,7 +297,7 @@ void probes_scan(struct engine *engine)
 
 struct audit_process *probed_process(const struct engine *engine, const struct probed *p)
 {
-	struct audit_process *process = &engine->state->processes[p->process];
+	struct audit_process *process = process_at(engine, p->process);
 
 	return audit_process_tgid(process) == (uint32_t)p->pid && process->serial == p->serial
 		       ? process
@@ -356,22 +357,23 @@ void launches_detach(struct engine *engine)
 	}
 }
 
-/* What was left of processes that ended while there was no engine. */
-static void works_tidy(struct audit_state *state)
+/* What was left of processes that ended while there was no engine goes. */
+static void works_take_over(struct engine *engine)
 {
-	for (size_t i = 0; i < AUDIT_WORKS; i++) {
-		bool lives = false;
+	for (uint32_t i = 0; i < AUDIT_WORKS; i++) {
+		struct audit_work *work = work_at(engine, i);
+		const struct audit_process *p =
+			work->tgid ? process_find(engine, work->tgid) : NULL;
 
-		for (size_t at = 0; state->works[i].tgid && at < AUDIT_PROCESSES && !lives; at++)
-			lives = audit_process_tgid(&state->processes[at]) == state->works[i].tgid &&
-				state->processes[at].serial == state->works[i].serial;
-		if (!lives)
-			memset(&state->works[i], 0, sizeof(state->works[i]));
+		if (p && p->serial == work->serial)
+			engine->launches->n_works = i + 1;
+		else
+			memset(work, 0, sizeof(*work));
 	}
 }
 
 void launches_take_over(struct engine *engine)
 {
-	works_tidy(engine->state);
+	works_take_over(engine);
 	probes_scan(engine);
 }

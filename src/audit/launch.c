@@ -77,7 +77,7 @@ static void quiet_apply(struct engine *engine, struct probed *p, unsigned device
 		.end_ns = p->quiet_ns[device],
 		.drained = true,
 	};
-	const struct audit_kernel *kernels = engine->state->works[p->work].kernels;
+	const struct audit_kernel *kernels = work_at(engine, p->work)->kernels;
 
 	if (!p->sampled_ns[device] || now <= p->sampled_ns[device] + QUIET_NS)
 		return;
@@ -193,7 +193,7 @@ static void meters_mark(struct engine *engine, uint64_t now)
 	for (struct probed *p = engine->launches->first; p; p = p->next)
 		for (unsigned i = 0; i < engine->state->control.n_devices; i++) {
 			share_meter_mark(&p->meters[i], now,
-					 engine->state->works[p->work].charged_ns[i]);
+					 work_at(engine, p->work)->charged_ns[i]);
 			quiet_apply(engine, p, i, now);
 			flight_bound(engine, p, i, now);
 		}

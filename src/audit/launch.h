@@ -68,12 +68,14 @@ struct worker {
 
 /**
  * struct launches - all that is known of launches
+ * @n_works:	records of launches that are in use lie below it
  * @any_limit:	some tenant's part of a device is limited
  * @no_rates:	no tenant has a rate, and none is to be given one
  */
 struct launches {
 	struct probed *first;
 	uint64_t scanned_ns;
+	uint32_t n_works;
 	bool any_limit;
 	bool no_rates;
 	struct worker workers[LEDGER_TENANTS][LEDGER_DEVICES];
@@ -85,11 +87,6 @@ static inline uint64_t launch_now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
-static inline struct share *share_of(const struct engine *engine, uint32_t tenant, unsigned device)
-{
-	return &engine->state->shares[ledger_index(tenant, device)];
 }
 
 /** probed_find() - the process with this id and serial, NULL if its launches are not probed */

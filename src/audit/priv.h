@@ -17,6 +17,7 @@
 #include "blocks.h"
 #include "room.h"
 #include "rows.h"
+#include "view.h"
 
 struct audit_bpf;
 struct watch;
@@ -90,7 +91,9 @@ struct engine {
 	bool many_probes;   /* one link holds all probes on a copy */
 	bool many_launches; /* and all on the launches of a process */
 	struct audit_bpf *programs;
-	struct audit_state *state; /* shared with the programs and the holder */
+	/* Shared with the programs and the holder. Tables are looked at by the functions below alone. */
+	struct audit_state *state;
+	struct view *view;
 	struct ring_buffer *events;
 	uint32_t n_tenants; /* their numbers are below it */
 	int lock_fd;
@@ -222,10 +225,60 @@ void watch_dispatch(struct engine *engine);
 /** process_find() - the record of a process, NULL if it has none */
 struct audit_process *process_find(const struct engine *engine, pid_t pid);
 
+/** engine_trim() - keep mapped what each look needs; tables are mapped again as far as they are looked at */
+void engine_trim(struct engine *engine);
+
 /** book() - the ledger of a tenant on a device */
 static inline struct ledger *book(const struct engine *engine, uint32_t tenant, unsigned device)
 {
-	return &engine->state->books[ledger_index(tenant, device)];
+	struct ledger *at = &engine->state->books[ledger_index(tenant, device)];
+
+	return view_reach(engine->view, at, sizeof(*at));
+}
+
+/*
+ * Records of tables by number. What these hand out is mapped until engine_trim(), and so until the next
+ * engine_dispatch().
+ */
+
+/** process_at() - the record of this number */
+static inline struct audit_process *process_at(const struct engine *engine, uint32_t number)
+{
+	struct audit_process *at = &engine->state->processes[number & (AUDIT_PROCESSES - 1)];
+
+	return view_reach(engine->view, at, sizeof(*at));
+}
+
+/** slot_at() - the slot of this number */
+static inline struct audit_slot *slot_at(const struct engine *engine, uint32_t number)
+{
+	struct audit_slot *at = &engine->state->slots[number & (AUDIT_SLOTS - 1)];
+
+	return view_reach(engine->view, at, sizeof(*at));
+}
+
+/** work_at() - the record of launches of this number */
+static inline struct audit_work *work_at(const struct engine *engine, uint32_t number)
+{
+	struct audit_work *at = &engine->state->works[number & (AUDIT_WORKS - 1)];
+
+	return view_reach(engine->view, at, sizeof(*at));
+}
+
+/** library_at() - what is remembered of copies, by number */
+static inline struct audit_library *library_at(const struct engine *engine, size_t number)
+{
+	struct audit_library *at = &engine->state->libraries[number % AUDIT_LIBRARIES];
+
+	return view_reach(engine->view, at, sizeof(*at));
+}
+
+/** share_of() - a tenant's part of a device's time */
+static inline struct share *share_of(const struct engine *engine, uint32_t tenant, unsigned device)
+{
+	struct share *at = &engine->state->shares[ledger_index(tenant, device)];
+
+	return view_reach(engine->view, at, sizeof(*at));
 }
 
 /** tenant_get() - a tenant that is in use, else NULL */

@@ -17,9 +17,9 @@ int engine_each_process(const struct engine *engine, engine_process_fn fn, void 
 	blocks_each(engine->state, AUDIT_TABLE_PROCESSES, i) {
 		int r;
 
-		if (!audit_process_tgid(&engine->state->processes[i]))
+		if (!audit_process_tgid(process_at(engine, i)))
 			continue;
-		r = fn(&engine->state->processes[i], userdata);
+		r = fn(process_at(engine, i), userdata);
 		if (r)
 			return r;
 	}
@@ -33,7 +33,7 @@ struct audit_process *process_find(const struct engine *engine, pid_t pid)
 
 	if (bpf_map_lookup_elem(engine_map_fd(engine, "numbers"), &tgid, &at))
 		return NULL;
-	p = &engine->state->processes[at & (AUDIT_PROCESSES - 1)];
+	p = process_at(engine, at);
 	return audit_process_tgid(p) == tgid ? p : NULL;
 }
 
@@ -176,7 +176,7 @@ bool ended_see_to(struct engine *engine)
 	bool all = true;
 
 	blocks_each(engine->state, AUDIT_TABLE_PROCESSES, i) {
-		const struct audit_process *p = &engine->state->processes[i];
+		const struct audit_process *p = process_at(engine, i);
 		struct audit_order end = { .kind = AUDIT_ORDER_END,
 					   .serial = p->serial,
 					   .tgid = audit_process_tgid(p) };
@@ -188,17 +188,44 @@ bool ended_see_to(struct engine *engine)
 	return all;
 }
 
+/* Return: whether a block of the table has become free. */
+static bool table_tidy(struct engine *engine, enum audit_table table)
+{
+	bool any = false;
+
+	for (uint32_t at = 0; at < AUDIT_BLOCK * AUDIT_BLOCKS; at += AUDIT_BLOCK) {
+		if (!block_is_used(engine->state, table, at))
+			continue;
+		if (table == AUDIT_TABLE_PROCESSES)
+			view_reach(engine->view, process_at(engine, at),
+				   AUDIT_BLOCK * sizeof(struct audit_process));
+		else
+			view_reach(engine->view, slot_at(engine, at),
+				   AUDIT_BLOCK * sizeof(struct audit_slot));
+		any |= block_tidy(engine->state, table, at);
+	}
+	return any;
+}
+
+/* What is not looked at any more need not be mapped, and what is comes back by itself. */
+static void tables_tidy(struct engine *engine)
+{
+	bool processes = table_tidy(engine, AUDIT_TABLE_PROCESSES);
+
+	if (table_tidy(engine, AUDIT_TABLE_SLOTS) || processes)
+		engine_trim(engine);
+}
+
 int engine_reap(struct engine *engine)
 {
 	ended_see_to(engine);
 	blocks_each(engine->state, AUDIT_TABLE_SLOTS, i) {
-		const struct audit_slot *slot = &engine->state->slots[i];
+		const struct audit_slot *slot = slot_at(engine, i);
 		uint32_t state = slot->state;
 
 		if (state > AUDIT_SLOT_CLAIMED && process_is_dead(slot->tgid))
 			audit_slot_end(engine->state, i, state);
 	}
-	blocks_tidy(engine->state, AUDIT_TABLE_PROCESSES);
-	blocks_tidy(engine->state, AUDIT_TABLE_SLOTS);
+	tables_tidy(engine);
 	return order(engine, &(struct audit_order){ .kind = AUDIT_ORDER_REAP });
 }

@@ -65,7 +65,7 @@ void tenant_clear(struct engine *engine, uint32_t tenant)
 {
 	for (unsigned i = 0; i < LEDGER_DEVICES; i++) {
 		*book(engine, tenant, i) = (struct ledger){ .max = LEDGER_NO_LIMIT };
-		engine->state->shares[ledger_index(tenant, i)] = (struct share){};
+		*share_of(engine, tenant, i) = (struct share){};
 	}
 }
 

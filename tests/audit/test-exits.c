@@ -128,17 +128,19 @@ static void case_busy(struct bench *b)
 	pid_t pid = tenant_fork(b, allocate_and_stay, (void *)done);
 	struct audit_process *process;
 	uint64_t begin;
+	uint32_t number;
 
 	while (!*done)
 		bench_pump(b, 1);
 	process = process_find(b->engine, pid);
 	CHECK(process);
+	number = process - b->engine->state->processes;
 	__sync_fetch_and_add(&process->charging, 1);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	bench_pump(b, 20);
 	CHECK(bench_current(b) == 32 * MIB);
-	__sync_fetch_and_sub(&process->charging, 1);
+	__sync_fetch_and_sub(&process_at(b->engine, number)->charging, 1);
 	begin = clock_ns();
 	while (bench_current(b) && clock_ns() - begin < PATIENCE_NS)
 		bench_pump(b, 1);
