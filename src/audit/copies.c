@@ -58,42 +58,74 @@ bool process_is_tenants(struct engine *engine, pid_t pid)
 	return chain_of_pid(engine, pid, &chain, &cgroup) == 0 && chain.n;
 }
 
-static int library_look_for_user(struct engine *engine, pid_t pid, void *userdata)
-{
-	struct library *l = userdata;
+/**
+ * struct sweep - looking for users of copies
+ * @n_unused:	copies of which none was found yet
+ */
+struct sweep {
+	struct engine *engine;
+	uint64_t now_ns;
+	pid_t pid;
+	size_t n_unused;
+};
 
-	if (!process_is_tenants(engine, pid) || !process_maps_file(pid, l->public.ino))
-		return 0;
-	l->use.user = pid;
-	return 1;
+static bool library_is_unused(const struct library *l, const struct sweep *sweep)
+{
+	return !l->use.kept && l->use.used_ns != sweep->now_ns;
 }
 
-/* Mostly whoever used it a moment ago still does, and nobody else has to be looked at. */
-static bool library_is_used(struct engine *engine, struct library *l)
+static int library_note_user(ino_t ino, void *userdata)
 {
-	return (l->use.user && library_look_for_user(engine, l->use.user, l)) ||
-	       each_pid(engine, library_look_for_user, l) > 0;
+	struct sweep *sweep = userdata;
+
+	for (struct library *l = sweep->engine->libraries; l; l = l->next) {
+		if (l->public.ino != ino || !library_is_unused(l, sweep))
+			continue;
+		l->use.user = sweep->pid;
+		l->use.used_ns = sweep->now_ns;
+		sweep->n_unused--;
+	}
+	return sweep->n_unused == 0;
+}
+
+/* Whatever a tenant's process maps is found by one look at it. */
+static int libraries_look_for_users(struct engine *engine, pid_t pid, void *userdata)
+{
+	struct sweep *sweep = userdata;
+
+	sweep->pid = pid;
+	return process_is_tenants(engine, pid) ? each_mapped_file(pid, library_note_user, sweep)
+					       : 0;
+}
+
+/* Mostly whoever used a copy a moment ago still does, and nobody else has to be looked at. */
+static void libraries_find_users(struct engine *engine, struct sweep *sweep)
+{
+	for (struct library *l = engine->libraries; l; l = l->next)
+		sweep->n_unused += library_is_unused(l, sweep);
+	for (struct library *l = engine->libraries; l; l = l->next)
+		if (l->use.user && library_is_unused(l, sweep))
+			libraries_look_for_users(engine, l->use.user, sweep);
+	if (sweep->n_unused)
+		each_pid(engine, libraries_look_for_users, sweep);
 }
 
 void copies_sweep(struct engine *engine)
 {
-	uint64_t grace = engine->copies_grace_ns ? engine->copies_grace_ns : GRACE_NS,
-		 now = now_ns();
+	uint64_t grace = engine->copies_grace_ns ? engine->copies_grace_ns : GRACE_NS;
+	struct sweep sweep = { .engine = engine, .now_ns = now_ns() };
 	struct library *next;
 
-	if (now < engine->copies_swept_ns + grace / SWEEPS_A_TIME)
+	if (sweep.now_ns < engine->copies_swept_ns + grace / SWEEPS_A_TIME)
 		return;
-	engine->copies_swept_ns = now;
+	engine->copies_swept_ns = sweep.now_ns;
+	libraries_find_users(engine, &sweep);
 	for (struct library *l = engine->libraries; l; l = next) {
 		next = l->next;
-		if (l->use.kept)
+		if (!library_is_unused(l, &sweep) || sweep.now_ns <= l->use.used_ns + grace)
 			continue;
-		if (library_is_used(engine, l)) {
-			l->use.used_ns = now;
-		} else if (now > l->use.used_ns + grace) {
-			engine_detach(engine, l->public.dev, l->public.ino);
-			watch_forget(engine);
-		}
+		engine_detach(engine, l->public.dev, l->public.ino);
+		watch_forget(engine);
 	}
 }
 

@@ -108,21 +108,14 @@ static bool probed_has(const struct probed *p, const struct library *l)
 	return false;
 }
 
-/* By number alone: some file systems show another device in maps than stat() tells. */
-bool process_maps_file(pid_t pid, ino_t ino)
+static int is_file(ino_t ino, void *userdata)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	_cleanup_free_ char *line = NULL;
-	unsigned long mapped;
-	char path[32];
-	size_t cap = 0;
+	return ino == *(const ino_t *)userdata;
+}
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "re");
-	while (f && getline(&line, &cap, f) > 0)
-		if (sscanf(line, "%*s %*s %*s %*s %lu", &mapped) == 1 && mapped == ino)
-			return true;
-	return false;
+static bool process_maps_file(pid_t pid, ino_t ino)
+{
+	return each_mapped_file(pid, is_file, &ino);
 }
 
 static int probed_attach(struct engine *engine, struct probed *p)

@@ -166,8 +166,13 @@ bool copies_have_room(const struct engine *engine, const struct library_use *use
 void copies_sweep(struct engine *engine);
 /** process_is_tenants() - whether a process is charged to somebody, or would be at its first call */
 bool process_is_tenants(struct engine *engine, pid_t pid);
-/** process_maps_file() - whether a process maps a file of this number */
-bool process_maps_file(pid_t pid, ino_t ino);
+typedef int (*ino_fn)(ino_t ino, void *userdata);
+/**
+ * each_mapped_file() - visit the numbers of the files that a process maps until @fn returns non-zero
+ *
+ * Of numbers alone: some file systems show another device in maps than stat() tells. Return: what @fn returned.
+ */
+int each_mapped_file(pid_t pid, ino_fn fn, void *userdata);
 typedef int (*pid_fn)(struct engine *engine, pid_t pid, void *userdata);
 /** each_pid() - visit all processes until @fn returns non-zero, and return that */
 int each_pid(struct engine *engine, pid_fn fn, void *userdata);

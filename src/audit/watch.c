@@ -186,6 +186,26 @@ static int each_mapping(struct engine *engine, pid_t pid, mapping_fn fn, void *u
 	return r;
 }
 
+int each_mapped_file(pid_t pid, ino_fn fn, void *userdata)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_free_ char *line = NULL;
+	unsigned long ino, last = 0;
+	char path[32];
+	size_t cap = 0;
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	while (f && r == 0 && getline(&line, &cap, f) > 0) {
+		if (sscanf(line, "%*s %*s %*s %*s %lu", &ino) != 1 || !ino || ino == last)
+			continue;
+		r = fn(ino, userdata);
+		last = ino;
+	}
+	return r;
+}
+
 static int look_at(struct engine *engine, const struct mapping *m, _unused_ void *userdata)
 {
 	mapping_look(engine, m);
