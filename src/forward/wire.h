@@ -86,6 +86,7 @@ enum handle_kind {
 	HANDLE_GRAPH,
 	HANDLE_GRAPH_NODE,
 	HANDLE_GRAPH_EXEC,
+	HANDLE_USER_OBJECT,
 	N_HANDLE_KINDS,
 };
 
@@ -130,6 +131,28 @@ struct wire_launch {
 	uint32_t parameters_size;
 	uint32_t n_attributes;
 	uint32_t reserved;
+};
+
+/**
+ * struct wire_kernel_node - what a node launches; its packed parameters follow
+ * @launch:	without a stream and attributes. The function's name is 0 where the node has but a kernel
+ */
+struct wire_kernel_node {
+	struct wire_launch launch;
+	uint64_t kernel;
+	uint64_t context;
+};
+
+/**
+ * struct wire_capture - what a stream captures; the names of the nodes that come next follow
+ * @status:	CUstreamCaptureStatus; there is nothing else where it is not active
+ * @n:		how many names
+ */
+struct wire_capture {
+	uint64_t status;
+	uint64_t id;
+	uint64_t graph;
+	uint64_t n;
 };
 
 /**

@@ -12,36 +12,11 @@
 #include "base/base.h"
 #include "forward/guest/callback.h"
 #include "forward/guest/copy3d.h"
-#include "forward/guest/launch.h"
+#include "forward/guest/graph-kernel.h"
+#include "forward/guest/graph.h"
 #include "forward/guest/memory.h"
 
 #include <string.h>
-
-/**
- * struct writer - a record that is filled piece by piece
- */
-struct writer {
-	struct guest_lane *lane;
-	uint8_t *at;
-};
-
-static CUresult writer_begin(struct writer *w, unsigned call, size_t size)
-{
-	return call_begin(call, size, &w->lane, (void **)&w->at);
-}
-
-static void write_word(struct writer *w, uint64_t word)
-{
-	memcpy(w->at, &word, sizeof(word));
-	w->at += sizeof(word);
-}
-
-static void write_bytes(struct writer *w, const void *from, size_t n)
-{
-	if (n)
-		memcpy(w->at, from, n);
-	w->at += wire_align(n);
-}
 
 /* Every node begins with its graph and what it depends on. */
 #define NODE_SIZE(n)	 ((2 + (n)) * sizeof(uint64_t))
@@ -78,63 +53,24 @@ static CUresult node_ask(struct writer *w, CUgraphNode *ret)
 	return lane_error(w->lane, r);
 }
 
-/* Kernels */
-
-static CUresult kernel_layout(const CUDA_KERNEL_NODE_PARAMS *params, uint64_t *ret_function,
-			      const struct layout **ret)
-{
-	*ret_function = POINTER(params->func ? (void *)params->func : (void *)params->kern);
-	*ret = *ret_function ? layout_get(*ret_function) : NULL;
-	return *ret ? (*ret)->known : CUDA_ERROR_INVALID_HANDLE;
-}
-
-static CUresult write_kernel(struct writer *w, const CUDA_KERNEL_NODE_PARAMS *params,
-			     uint64_t function, const struct layout *layout)
-{
-	struct wire_launch launch = {
-		.function = function,
-		.grid = { params->gridDimX, params->gridDimY, params->gridDimZ },
-		.block = { params->blockDimX, params->blockDimY, params->blockDimZ },
-		.shared_size = params->sharedMemBytes,
-		.parameters_size = layout->size,
-	};
-
-	write_bytes(w, &launch, sizeof(launch));
-	return layout_pack(layout, params->kernelParams, params->extra, w->at);
-}
-
-static size_t kernel_size(const struct layout *layout)
-{
-	return sizeof(struct wire_launch) + wire_align(layout->size);
-}
-
 CALL(cuGraphAddKernelNode_v2, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies,
      size_t n, const CUDA_KERNEL_NODE_PARAMS *params)
 {
-	const struct layout *layout;
-	uint64_t function;
+	struct kernel kernel;
 	struct writer w;
 	CUresult r;
 
 	r = node_check(ret, graph, dependencies, n, params);
 	if (r == CUDA_SUCCESS)
-		r = kernel_layout(params, &function, &layout);
+		r = kernel_of(params, &kernel);
 	if (r == CUDA_SUCCESS)
 		r = writer_begin(&w, CALL_ID_cuGraphAddKernelNode_v2,
-				 NODE_SIZE(n) + kernel_size(layout));
+				 NODE_SIZE(n) + kernel_size(&kernel));
 	if (r != CUDA_SUCCESS)
 		return r;
 	write_node(&w, graph, dependencies, n);
-	r = write_kernel(&w, params, function, layout);
+	r = kernel_write(&w, &kernel);
 	return r == CUDA_SUCCESS ? node_ask(&w, ret) : r;
-}
-
-static CUDA_KERNEL_NODE_PARAMS kernel_params(const CUDA_KERNEL_NODE_PARAMS_v1 *params)
-{
-	CUDA_KERNEL_NODE_PARAMS more = { 0 };
-
-	memcpy(&more, params, sizeof(*params));
-	return more;
 }
 
 CALL(cuGraphAddKernelNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies,
@@ -146,40 +82,6 @@ CALL(cuGraphAddKernelNode, CUgraphNode *ret, CUgraph graph, const CUgraphNode *d
 		return CUDA_ERROR_INVALID_VALUE;
 	more = kernel_params(params);
 	return cuGraphAddKernelNode_v2(ret, graph, dependencies, n, &more);
-}
-
-CALL(cuGraphExecKernelNodeSetParams_v2, CUgraphExec exec, CUgraphNode node,
-     const CUDA_KERNEL_NODE_PARAMS *params)
-{
-	const struct layout *layout;
-	uint64_t function;
-	struct writer w;
-	CUresult r = session_check();
-
-	if (r == CUDA_SUCCESS && !params)
-		r = CUDA_ERROR_INVALID_VALUE;
-	if (r == CUDA_SUCCESS)
-		r = kernel_layout(params, &function, &layout);
-	if (r == CUDA_SUCCESS)
-		r = writer_begin(&w, CALL_ID_cuGraphExecKernelNodeSetParams_v2,
-				 2 * sizeof(uint64_t) + kernel_size(layout));
-	if (r != CUDA_SUCCESS)
-		return r;
-	write_word(&w, POINTER(exec));
-	write_word(&w, POINTER(node));
-	r = write_kernel(&w, params, function, layout);
-	return r == CUDA_SUCCESS ? call_ask(w.lane, NULL, NULL) : r;
-}
-
-CALL(cuGraphExecKernelNodeSetParams, CUgraphExec exec, CUgraphNode node,
-     const CUDA_KERNEL_NODE_PARAMS_v1 *params)
-{
-	CUDA_KERNEL_NODE_PARAMS more;
-
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	more = kernel_params(params);
-	return cuGraphExecKernelNodeSetParams_v2(exec, node, &more);
 }
 
 /* Copies and fills */

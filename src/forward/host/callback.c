@@ -90,6 +90,12 @@ struct callback *callback_new(uint64_t function, uint64_t data)
 	return callback;
 }
 
+void callback_tell(const struct callback *callback, CUDA_HOST_NODE_PARAMS *ret)
+{
+	ret->fn = (CUhostFn)callback->what.function;
+	ret->userData = (void *)callback->what.data;
+}
+
 /* A function that is recorded runs with every launch of the graph. */
 static bool is_recording(uint64_t stream)
 {

@@ -15,6 +15,9 @@ void callback_init(struct session_block *session, int call);
  */
 struct callback *callback_new(uint64_t function, uint64_t data);
 
+/** callback_tell() - as the guest gave it: what runs, and with which data */
+void callback_tell(const struct callback *callback, CUDA_HOST_NODE_PARAMS *ret);
+
 /** callback_run() - the driver calls it; it returns when the guest has run the function */
 void callback_run(void *callback);
 

@@ -96,8 +96,14 @@ static void shape(unsigned call)
 	wire = &wire_calls[call];
 	for (i = 0; i < wire->n_arguments; i++)
 		shape_argument(&wire->arguments[i], &body[i], body);
-	/* Calls by hand begin with a handle, mostly of a graph, or with a buffer. */
-	if (wire->hand == WIRE_HAND && body[0] % 3)
+	if (wire->hand != WIRE_HAND)
+		return;
+	/* Calls by hand begin with a handle, mostly of a graph, or with a buffer; those about nodes with theirs. */
+	if (wire->arguments[0].handle == HANDLE_GRAPH_NODE && body[0] % 2) {
+		body[1] = body[0];
+		body[0] = 0;
+	} else if (wire->arguments[0].handle != HANDLE_GRAPH_NODE &&
+		   wire->arguments[0].handle != HANDLE_GRAPH_EXEC && body[0] % 3)
 		body[0] = some_handle(body[0] % 2 ? HANDLE_GRAPH : HANDLE_FUNCTION, body[0]);
 }
 

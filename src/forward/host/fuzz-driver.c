@@ -173,6 +173,25 @@ static void write_texts(uint64_t n, const CUjit_option *names, void *const *valu
 			memset(values[i], 'x', size[names[i] == CU_JIT_ERROR_LOG_BUFFER]);
 }
 
+/* Three values, of which each kernel here has as many. */
+static void kernel_node(CUDA_KERNEL_NODE_PARAMS *ret)
+{
+	static uint64_t value;
+	static void *values[] = { &value, &value, &value };
+
+	*ret = (CUDA_KERNEL_NODE_PARAMS){ .func = (CUfunction)0x1000, .kernelParams = values };
+}
+
+static void capture_info(const uint64_t *w)
+{
+	static const CUgraphNode after[] = { (CUgraphNode)0x1000, (CUgraphNode)0x1001 };
+
+	*(CUstreamCaptureStatus *)w[1] = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	*(CUgraph *)w[3] = (CUgraph)0x1000;
+	*(const CUgraphNode **)w[4] = after;
+	*(size_t *)w[5] = ARRAY_SIZE(after);
+}
+
 static CUresult by_hand(enum call_id id, const uint64_t *w)
 {
 	switch (id) {
@@ -188,8 +207,27 @@ static CUresult by_hand(enum call_id id, const uint64_t *w)
 		read_bytes((const void *)w[2], w[3] * sizeof(CUgraphNode));
 		read_parameters(((const CUDA_KERNEL_NODE_PARAMS *)w[4])->extra);
 		break;
+	case CALL_ID_cuGraphKernelNodeSetParams_v2:
+		read_parameters(((const CUDA_KERNEL_NODE_PARAMS *)w[1])->extra);
+		break;
+	case CALL_ID_cuGraphExecKernelNodeSetParams_v2:
+		read_parameters(((const CUDA_KERNEL_NODE_PARAMS *)w[2])->extra);
+		break;
+	case CALL_ID_cuGraphKernelNodeGetParams_v2:
+		kernel_node((CUDA_KERNEL_NODE_PARAMS *)w[1]);
+		break;
 	case CALL_ID_cuGraphAddMemcpyNode:
 		read_copy((const CUDA_MEMCPY3D *)w[4]);
+		break;
+	case CALL_ID_cuGraphMemcpyNodeSetParams:
+		read_copy((const CUDA_MEMCPY3D *)w[1]);
+		break;
+	case CALL_ID_cuGraphExecMemcpyNodeSetParams:
+		read_copy((const CUDA_MEMCPY3D *)w[2]);
+		break;
+	case CALL_ID_cuStreamGetCaptureInfo_v2:
+	case CALL_ID_cuStreamGetCaptureInfo_v2_ptsz:
+		capture_info(w);
 		break;
 	case CALL_ID_cuMemcpy3D_v2:
 	case CALL_ID_cuMemcpy3DAsync_v2:
@@ -222,6 +260,15 @@ static CUresult by_hand(enum call_id id, const uint64_t *w)
 	case CALL_ID_cuGraphAddHostNode:
 		free(((const CUDA_HOST_NODE_PARAMS *)w[4])->userData);
 		break;
+	case CALL_ID_cuGraphHostNodeSetParams:
+		free(((const CUDA_HOST_NODE_PARAMS *)w[1])->userData);
+		break;
+	case CALL_ID_cuGraphExecHostNodeSetParams:
+		free(((const CUDA_HOST_NODE_PARAMS *)w[2])->userData);
+		break;
+	/* None of ours would be called, so none is kept. */
+	case CALL_ID_cuUserObjectCreate:
+		return CUDA_ERROR_INVALID_VALUE;
 	case CALL_ID_cuMemHostRegister_v2:
 		read_bytes((const void *)w[0], MIN(w[1], (uint64_t)4096));
 		break;

@@ -42,8 +42,8 @@ static CUresult node_answer(struct command *command, CUresult result, CUgraphNod
 	return result;
 }
 
-static CUresult kernel_take(struct reader *reader, CUDA_KERNEL_NODE_PARAMS *ret, void **extra,
-			    size_t *size)
+CUresult graph_kernel_take(struct reader *reader, CUDA_KERNEL_NODE_PARAMS *ret, void **extra,
+			   size_t *size)
 {
 	struct launch_taken launch;
 	CUresult r = launch_take(reader, &launch);
@@ -85,30 +85,12 @@ CUresult graph_add_kernel(struct command *command)
 
 	if (!node_take(&reader, &node))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = kernel_take(&reader, &params, extra, &size);
+	r = graph_kernel_take(&reader, &params, extra, &size);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = DRIVER(cuGraphAddKernelNode_v2, POINTER(&added), node.graph, POINTER(node.dependencies),
 		   node.n, POINTER(&params));
 	return node_answer(command, r, added);
-}
-
-CUresult graph_set_kernel(struct command *command)
-{
-	struct reader reader = command_reader(command);
-	uint64_t exec = reader_handle(&reader, HANDLE_GRAPH_EXEC);
-	uint64_t node = reader_handle(&reader, HANDLE_GRAPH_NODE);
-	CUDA_KERNEL_NODE_PARAMS params;
-	void *extra[5];
-	size_t size;
-	CUresult r;
-
-	if (reader.failed)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = kernel_take(&reader, &params, extra, &size);
-	if (r != CUDA_SUCCESS)
-		return r;
-	return DRIVER(cuGraphExecKernelNodeSetParams_v2, exec, node, POINTER(&params));
 }
 
 CUresult graph_add_copy(struct command *command)
@@ -132,8 +114,7 @@ CUresult graph_add_copy(struct command *command)
 	return node_answer(command, r, added);
 }
 
-/* Bytes that a fill reaches; false where that is no number. */
-static bool fill_ok(const CUDA_MEMSET_NODE_PARAMS *params)
+bool graph_fill_ok(const CUDA_MEMSET_NODE_PARAMS *params)
 {
 	unsigned __int128 reach;
 
@@ -157,7 +138,7 @@ CUresult graph_add_fill(struct command *command)
 		return CUDA_ERROR_INVALID_VALUE;
 	context = reader_handle(&reader, HANDLE_CONTEXT);
 	params = reader_bytes(&reader, sizeof(*params));
-	if (!params || !fill_ok(params))
+	if (!params || !graph_fill_ok(params))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = DRIVER(cuGraphAddMemsetNode, POINTER(&added), node.graph, POINTER(node.dependencies),
 		   node.n, POINTER(params), context);

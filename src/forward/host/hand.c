@@ -6,12 +6,14 @@
 #include "forward/host/command.h"
 #include "forward/host/copy.h"
 #include "forward/host/driver.h"
+#include "forward/host/graph-node.h"
 #include "forward/host/graph.h"
 #include "forward/host/handle.h"
 #include "forward/host/ipc.h"
 #include "forward/host/launch.h"
 #include "forward/host/memory.h"
 #include "forward/host/texture.h"
+#include "forward/host/user-object.h"
 #include "forward/host/variable.h"
 
 /* WIRE_CLASSIFY: is it an address that the driver knows? Then it is not the guest's own memory. */
@@ -82,6 +84,15 @@ static const execute_fn by_call[CALL_N] = {
 	[CALL_ID_cuIpcOpenEventHandle] = ipc_execute,
 	[CALL_ID_cuGraphAddKernelNode_v2] = graph_add_kernel,
 	[CALL_ID_cuGraphExecKernelNodeSetParams_v2] = graph_set_kernel,
+	[CALL_ID_cuGraphKernelNodeSetParams_v2] = graph_set_kernel,
+	[CALL_ID_cuGraphKernelNodeGetParams_v2] = graph_get_kernel,
+	[CALL_ID_cuGraphMemcpyNodeSetParams] = graph_set_copy,
+	[CALL_ID_cuGraphExecMemcpyNodeSetParams] = graph_set_copy,
+	[CALL_ID_cuGraphHostNodeSetParams] = graph_set_host,
+	[CALL_ID_cuGraphExecHostNodeSetParams] = graph_set_host,
+	[CALL_ID_cuStreamGetCaptureInfo_v2] = graph_capture_info,
+	[CALL_ID_cuStreamGetCaptureInfo_v2_ptsz] = graph_capture_info,
+	[CALL_ID_cuUserObjectCreate] = user_object_create,
 	[CALL_ID_cuGraphAddMemcpyNode] = graph_add_copy,
 	[CALL_ID_cuGraphAddMemsetNode] = graph_add_fill,
 	[CALL_ID_cuGraphAddMemAllocNode] = graph_add_alloc,
@@ -127,6 +138,13 @@ static const call_fn looked_at[CALL_N] = {
 	[CALL_ID_cuStreamBatchMemOp_ptsz] = batch_execute,
 	[CALL_ID_cuStreamBatchMemOp_v2] = batch_execute,
 	[CALL_ID_cuStreamBatchMemOp_v2_ptsz] = batch_execute,
+	[CALL_ID_cuGraphKernelNodeGetAttribute] = graph_kernel_attribute,
+	[CALL_ID_cuGraphKernelNodeSetAttribute] = graph_kernel_attribute,
+	[CALL_ID_cuGraphMemcpyNodeGetParams] = graph_get_copy,
+	[CALL_ID_cuGraphMemsetNodeSetParams] = graph_set_fill,
+	[CALL_ID_cuGraphExecMemsetNodeSetParams] = graph_set_fill,
+	[CALL_ID_cuGraphHostNodeGetParams] = graph_get_host,
+	[CALL_ID_cuGraphMemAllocNodeGetParams] = graph_get_alloc,
 	[CALL_ID_cuLibraryGetManaged] = variable_look_up,
 	[CALL_ID_cuLibraryUnload] = variable_unload,
 	[CALL_ID_cuTexObjectCreate] = texture_create,

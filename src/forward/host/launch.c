@@ -67,6 +67,32 @@ static CUresult layout_size(uint64_t handle, uint64_t object, uint32_t *ret)
 	return r == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : r;
 }
 
+CUresult launch_size(uint64_t name, uint32_t *ret)
+{
+	uint64_t object;
+
+	if (!name || handle_get(HANDLE_FUNCTION, name, &object) < 0)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return layout_size(name, object, ret);
+}
+
+CUresult launch_pack(uint64_t name, void *const *parameters, void *to, size_t size)
+{
+	struct wire_parameter next;
+	uint64_t object;
+	uint32_t i;
+	CUresult r;
+
+	if (!name || handle_get(HANDLE_FUNCTION, name, &object) < 0)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (i = 0; (r = layout_at(layout_call(name), object, i, &next)) == CUDA_SUCCESS; i++) {
+		if (next.size > size || next.offset > size - next.size)
+			return CUDA_ERROR_INVALID_VALUE;
+		memcpy((char *)to + next.offset, parameters[i], next.size);
+	}
+	return r == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : r;
+}
+
 /* The size of the kernel that was launched last: most launches repeat it. */
 static CUresult layout_check(uint64_t handle, uint64_t object, uint32_t size)
 {

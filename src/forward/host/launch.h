@@ -24,4 +24,10 @@ CUresult launch_kernel(struct command *command);
 /** launch_parameters() - WIRE_PARAMETERS: the layout, CUDA_ERROR_NOT_SUPPORTED where nothing tells it */
 CUresult launch_parameters(struct command *command);
 
+/** launch_size() - bytes of the packed parameters of the function, or kernel, of a name */
+CUresult launch_size(uint64_t name, uint32_t *ret);
+
+/** launch_pack() - write the values that parameters point at as a launch has them, into @size bytes */
+CUresult launch_pack(uint64_t name, void *const *parameters, void *to, size_t size);
+
 #endif

@@ -214,6 +214,20 @@ void *grant_find(const struct wire_buffer *buffer)
 	return at;
 }
 
+uint64_t grant_address(const void *at)
+{
+	const uint8_t *byte = at;
+	uint64_t address = 0;
+	size_t i;
+
+	pthread_rwlock_rdlock(&grants_lock);
+	for (i = 1; i < WIRE_MAX_GRANTS; i++)
+		if (grants[i].at && byte >= grants[i].at && byte < grants[i].at + grants[i].size)
+			address = grants[i].address + (uint64_t)(byte - grants[i].at);
+	pthread_rwlock_unlock(&grants_lock);
+	return address;
+}
+
 /* The driver's own allocation around an address. A mapping of several is asked about piece by piece. */
 static bool driver_knows(uint64_t address, struct range *ret)
 {

@@ -42,6 +42,9 @@ void pin_end(const void *at);
 /** grant_find() - where a part of a grant is here; NULL where it is not inside */
 void *grant_find(const struct wire_buffer *buffer);
 
+/** grant_address() - where the guest has what is at an address of a grant here; 0 where it is in none */
+uint64_t grant_address(const void *at);
+
 /**
  * range_ok() - are these addresses the session's device memory?
  *

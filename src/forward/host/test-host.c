@@ -130,6 +130,8 @@ static void test_grants(void)
 	at = grant_find(&buffer);
 	check(at == (char *)address && strcmp(at, "first") == 0,
 	      "grant: its memory, at the guest's address");
+	check(grant_address((char *)at + 3) == address + 3 && !grant_address((char *)at + 2 * PAGE),
+	      "grant: an address here is one of the guest's");
 	reserved = memory_reserve(address, PAGE);
 	check(reserved && reserved != (uint8_t *)address,
 	      "grant: elsewhere where an address is taken");
