@@ -9,10 +9,14 @@ import pytest
 
 from boot import boot, machine, make_initramfs
 from conftest import BUILD, LIBRARY, programs
+from cudart import compiled
 from processes import children, name_of, wait_until
 
 COUNTERS = "/sys/class/misc/cotenant0/counters"
 PROGRAMS = ["kernels", "pipeline", "graph", "ipc", "vmm", "threads", "hosts", "order"]
+# And on the CUDA runtime: managed variables, nodes of graphs with functions of the host, code of several files.
+RUNTIME_PROGRAMS = ["symbols", "graph-nodes", "relocatable"]
+RUNTIME = BUILD / "softgpu/libcudart.so.13"
 LOST_MS = 2000
 # How often a guest ends in each way; `make soak` has more of it.
 ENDS = int(os.environ.get("GUEST_ENDS", "5"))
@@ -89,16 +93,18 @@ def check_after(results, console):
 def test_programs_print_the_same(tmp_path, gpu, driver, program, ptx, broker, user_doorbell):
     built = driver("oldest")
     kernels = ptx("nvcc")
-    direct = {name: programs.run([program(name), kernels], gpu) for name in PROGRAMS}
+    ways = {name: [program(name), kernels] for name in PROGRAMS} | {name: [compiled(name)] for name in RUNTIME_PROGRAMS}
+    direct = {name: programs.run(command, gpu) for name, command in ways.items()}
     launches = {f"launches-{n}": shell(f"COTENANT_STATS=1 {program('launches')} {kernels} {n}") for n in (1000, 2000)}
     copies = {f"copies-{how}": shell(f"COTENANT_STATS=1 {program('copies')} {how} {4 << 20}")
               for how in ("pinned", "pageable")}
-    commands = {name: [program(name), kernels] for name in PROGRAMS} | launches | copies | AFTER
-    results, console = boot(tmp_path, built.kernel, commands, environment={"LD_LIBRARY_PATH": str(LIBRARY.parent)},
+    results, console = boot(tmp_path, built.kernel, ways | launches | copies | AFTER,
+                            environment={"LD_LIBRARY_PATH": f"{LIBRARY.parent}:{RUNTIME.parent}"},
                             modules=built.modules(f"user_doorbell={user_doorbell}"),
-                            files=[LIBRARY, program("launches"), program("copies")], devices=broker().devices())
+                            files=[LIBRARY, RUNTIME, program("launches"), program("copies")],
+                            devices=broker().devices())
     counters = check_after(results, console)
-    assert {name: results[name] for name in PROGRAMS} == {name: (0, direct[name]) for name in PROGRAMS}
+    assert {name: results[name] for name in ways} == {name: (0, direct[name]) for name in ways}
     # A thousand launches more, and nobody waited for one of them.
     few, many = ([int(n) for n in re.search(r"(\d+) posted, (\d+) asked", results[name][1]).groups()]
                  for name in launches)
@@ -107,7 +113,7 @@ def test_programs_print_the_same(tmp_path, gpu, driver, program, ptx, broker, us
     assert [(results[name][0], int(re.search(r"(\d+) bytes copied", results[name][1])[1])) for name in copies] == \
         [(0, 0), (0, 4 * (4 << 20))]
     # ipc is two processes.
-    assert counters["sessions"] == len(PROGRAMS) + 5
+    assert counters["sessions"] == len(ways) + 5
     if user_doorbell:
         assert counters["doorbell_maps"] == counters["sessions"] and counters["doorbell_records"] == 0
     else:
