@@ -137,6 +137,8 @@ enum wire_own {
 	 */
 	WIRE_READ_MANAGED,
 	WIRE_WRITE_MANAGED,
+	/* A part of what a linker made: its name, from where in it, and a struct wire_buffer. */
+	WIRE_LINK_IMAGE,
 };
 
 #define WIRE_MANAGED_MAX (16 << 10)

@@ -40,6 +40,8 @@ const char *wire_call_name(unsigned call)
 		return "read managed";
 	case WIRE_WRITE_MANAGED:
 		return "write managed";
+	case WIRE_LINK_IMAGE:
+		return "link image";
 	default:
 		return call < CALL_N ? calls[call].name : "?";
 	}

@@ -26,7 +26,7 @@ def forward(command, env, **more):
     return run([COTENANT, "forward", "--", *command], env, **more)
 
 
-@pytest.mark.parametrize("name", ["kernels", "pipeline", "graph", "ipc", "vmm", "threads", "hosts"])
+@pytest.mark.parametrize("name", ["kernels", "pipeline", "graph", "ipc", "vmm", "threads", "hosts", "linking"])
 def test_program_prints_the_same(gpu, program, ptx, name):
     command = [program(name), ptx("nvcc")]
     assert forward(command, gpu) == run(command, gpu)

@@ -5,9 +5,10 @@
  * An image has no length that the program would say: PTX ends with its zero, a fat binary and an ELF file
  * tell theirs. It travels through the heap, or through a grant of its own where it is larger.
  */
-#include "forward/guest/call.h"
+#include "forward/guest/code.h"
 
 #include "base/base.h"
+#include "forward/guest/call.h"
 #include "forward/guest/heap.h"
 
 #include <elf.h>
@@ -17,9 +18,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define WRAPPER_MAGIC	0x466243b1U
-#define FATBIN_MAGIC	0xba55ed50U
-#define MAX_JIT_OPTIONS 32
+#define WRAPPER_MAGIC 0x466243b1U
+#define FATBIN_MAGIC  0xba55ed50U
 
 /* What nvcc puts into .nvFatBinSegment; of relocatable code @extra is a list of units that ends with NULL. */
 #define WRAPPER_OF_UNITS 2
@@ -36,22 +36,6 @@ struct fatbin {
 	uint16_t version;
 	uint16_t header_size;
 	uint64_t size;
-};
-
-struct part {
-	const void *at;
-	size_t size;
-};
-
-/**
- * struct image - what a program gives as code
- * @n:		1, or more where a linker of relocatable code left a list
- * @size:	of all, each part at a multiple of 8
- */
-struct image {
-	unsigned n;
-	size_t size;
-	struct part parts[WIRE_MAX_PARTS];
 };
 
 static size_t elf_size(const Elf64_Ehdr *header)
@@ -109,18 +93,6 @@ static bool image_read(const void *at, struct image *ret)
 	return true;
 }
 
-/**
- * struct parcel - an image where the host can read it
- * @grant:	its own, 0 where it is in the heap
- */
-struct parcel {
-	struct wire_buffer buffer;
-	unsigned block;
-	uint32_t grant;
-	void *mapped;
-	size_t mapped_size;
-};
-
 static void parcel_fill(const struct image *image, char *to)
 {
 	unsigned i;
@@ -149,7 +121,7 @@ static CUresult parcel_large(const struct image *image, struct parcel *ret)
 	return CUDA_SUCCESS;
 }
 
-static CUresult parcel_make(const struct image *image, struct parcel *ret)
+CUresult parcel_make(const struct image *image, struct parcel *ret)
 {
 	*ret = (struct parcel){ .grant = 0 };
 	if (image->size > HEAP_BLOCK)
@@ -160,7 +132,7 @@ static CUresult parcel_make(const struct image *image, struct parcel *ret)
 	return CUDA_SUCCESS;
 }
 
-static void parcel_done(struct parcel *parcel)
+void parcel_done(struct parcel *parcel)
 {
 	if (!parcel->grant) {
 		heap_give(parcel->block);
@@ -170,34 +142,42 @@ static void parcel_done(struct parcel *parcel)
 	munmap(parcel->mapped, parcel->mapped_size);
 }
 
-/* Options of the compiler, with what it writes. */
-struct options {
-	unsigned n;
-	const CUjit_option *names;
-	void **values;
-};
-
-static void *option_value(const struct options *options, CUjit_option name)
+static bool option_find(const struct options *options, CUjit_option name, void **ret)
 {
 	unsigned i;
 
-	for (i = 0; i < options->n; i++)
-		if (options->names[i] == name)
-			return options->values[i];
-	return NULL;
+	for (i = 0; i < options->n && options->names[i] != name; i++)
+		;
+	if (i < options->n)
+		*ret = options->values[i];
+	return i < options->n;
 }
 
+/* Every buffer that is named has its place in the answer, one at NULL, too. */
 static const uint8_t *take_text(const struct options *options, CUjit_option buffer,
 				CUjit_option size, const uint8_t *data, size_t *left)
 {
-	char *to = option_value(options, buffer);
-	size_t room = MIN((size_t)(uintptr_t)option_value(options, size), (size_t)32 << 10);
+	void *to, *asked = NULL;
+	size_t room;
 
-	if (!to || wire_align(room) > *left)
+	if (!option_find(options, buffer, &to))
 		return data;
-	memcpy(to, data, room);
+	option_find(options, size, &asked);
+	room = MIN((size_t)(uintptr_t)asked, (size_t)32 << 10);
+	if (wire_align(room) > *left)
+		return data;
+	if (to)
+		memcpy(to, data, room);
 	*left -= wire_align(room);
 	return data + wire_align(room);
+}
+
+void options_texts(const struct options *options, const uint8_t *data, size_t left)
+{
+	data = take_text(options, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, data,
+			 &left);
+	take_text(options, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, data,
+		  &left);
 }
 
 static CUresult load(enum call_id id, const struct options *options, const struct image *image,
@@ -228,12 +208,7 @@ static CUresult load(enum call_id id, const struct options *options, const struc
 	if (data && left >= sizeof(uint64_t)) {
 		if (r == CUDA_SUCCESS)
 			memcpy(ret, data, sizeof(uint64_t));
-		data += sizeof(uint64_t);
-		left -= sizeof(uint64_t);
-		data = take_text(options, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-				 data, &left);
-		take_text(options, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-			  data, &left);
+		options_texts(options, data + sizeof(uint64_t), left - sizeof(uint64_t));
 	}
 	return lane_error(l, r);
 }
@@ -261,7 +236,7 @@ static CUresult load_image(enum call_id id, const void *at, unsigned n, const CU
 }
 
 /* The host's driver does not see the guest's files. */
-static CUresult file_read(const char *path, char **ret)
+CUresult code_file_read(const char *path, char **ret, size_t *ret_size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	_cleanup_free_ char *text = NULL;
@@ -281,6 +256,7 @@ static CUresult file_read(const char *path, char **ret)
 	if (done < (size_t)st.st_size)
 		return CUDA_ERROR_FILE_NOT_FOUND;
 	*ret = TAKE_PTR(text);
+	*ret_size = done;
 	return CUDA_SUCCESS;
 }
 
@@ -304,12 +280,13 @@ CALL(cuModuleLoad, CUmodule *ret, const char *path)
 {
 	_cleanup_free_ char *image = NULL;
 	CUresult r = session_check();
+	size_t size;
 
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!ret || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = file_read(path, &image);
+	r = code_file_read(path, &image, &size);
 	return r == CUDA_SUCCESS ? cuModuleLoadData(ret, image) : r;
 }
 
@@ -325,12 +302,13 @@ CALL(cuLibraryLoadFromFile, CUlibrary *ret, const char *path, CUjit_option *opti
 {
 	_cleanup_free_ char *image = NULL;
 	CUresult r = session_check();
+	size_t size;
 
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!ret || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = file_read(path, &image);
+	r = code_file_read(path, &image, &size);
 	return r == CUDA_SUCCESS
 		       ? cuLibraryLoadData(ret, image, options, values, n, own, own_values, n_own)
 		       : r;

@@ -13,20 +13,13 @@
 #include "base/base.h"
 #include "forward/host/driver.h"
 #include "forward/host/handle.h"
+#include "forward/host/jit-options.h"
 
 #include <string.h>
 
 #define WRAPPER_MAGIC 0x466243b1U
 
-#define MAX_IMAGE   (1ULL << 30)
-#define MAX_OPTIONS 32
-#define MAX_TEXT    (32U << 10)
-
-struct options {
-	uint32_t n;
-	CUjit_option names[MAX_OPTIONS];
-	void *values[MAX_OPTIONS];
-};
+#define MAX_IMAGE (1ULL << 30)
 
 /* What nvcc puts into .nvFatBinSegment: version 2 has a list of fat binaries that ends with NULL. */
 struct wrapper {
@@ -107,66 +100,21 @@ static struct image *image_take(struct reader *reader)
 	return TAKE_PTR(image);
 }
 
-static uint32_t text_room(const struct options *options, CUjit_option size_name)
-{
-	uint32_t i;
-
-	for (i = 0; i < options->n; i++)
-		if (options->names[i] == size_name)
-			return (uint32_t)MIN((uintptr_t)options->values[i], (uintptr_t)MAX_TEXT);
-	return 0;
-}
-
-static bool is_pointer_option(CUjit_option name)
-{
-	switch (name) {
-	case CU_JIT_GLOBAL_SYMBOL_NAMES:
-	case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
-	case CU_JIT_REFERENCED_KERNEL_NAMES:
-	case CU_JIT_REFERENCED_VARIABLE_NAMES:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool options_take(struct reader *reader, struct options *ret)
-{
-	uint32_t i;
-
-	ret->n = (uint32_t)reader_word(reader);
-	if (reader->failed || ret->n > MAX_OPTIONS)
-		return false;
-	for (i = 0; i < ret->n; i++) {
-		ret->names[i] = (CUjit_option)reader_word(reader);
-		ret->values[i] = (void *)reader_word(reader);
-		if (is_pointer_option(ret->names[i]))
-			return false;
-	}
-	return !reader->failed;
-}
-
 /* Lets the texts be written into the reply. */
-static bool options_texts(struct command *command, struct options *options)
+static bool texts_to_reply(struct command *command, struct jit_options *options)
 {
-	static const CUjit_option texts[][2] = {
-		{ CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES },
-		{ CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES },
-	};
-	uint32_t i, room;
-	size_t k;
+	unsigned i;
+	void *at;
+	int room;
 
-	for (k = 0; k < ARRAY_SIZE(texts); k++) {
-		room = text_room(options, texts[k][1]);
-		for (i = 0; i < options->n; i++) {
-			if (options->names[i] == texts[k][1])
-				options->values[i] = (void *)(uintptr_t)room;
-			if (options->names[i] != texts[k][0])
-				continue;
-			options->values[i] = reply_bytes(command, room);
-			if (!options->values[i])
-				return false;
-		}
+	for (i = 0; i < JIT_TEXTS; i++) {
+		room = jit_options_room(options, i);
+		if (room < 0)
+			continue;
+		at = reply_bytes(command, (size_t)room);
+		if (!at)
+			return false;
+		jit_options_place(options, i, at, room);
 	}
 	return true;
 }
@@ -176,12 +124,12 @@ CUresult code_load_module(struct command *command)
 	struct reader reader = command_reader(command);
 	_cleanup_free_ struct image *image = image_take(&reader);
 	uint64_t *handle = reply_bytes(command, sizeof(*handle));
-	struct options options;
+	struct jit_options options;
 	CUmodule module = NULL;
 	CUresult r;
 
-	if (!image || !handle || !options_take(&reader, &options) ||
-	    !options_texts(command, &options))
+	if (!image || !handle || !jit_options_take(&reader, &options) ||
+	    !texts_to_reply(command, &options))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = DRIVER(cuModuleLoadDataEx, POINTER(&module), POINTER(image->at), options.n,
 		   POINTER(options.names), POINTER(options.values));
@@ -195,12 +143,12 @@ CUresult code_load_library(struct command *command)
 	struct reader reader = command_reader(command);
 	_cleanup_free_ struct image *image = image_take(&reader);
 	uint64_t *handle = reply_bytes(command, sizeof(*handle));
-	struct options options;
+	struct jit_options options;
 	CUlibrary library = NULL;
 	CUresult r;
 
-	if (!image || !handle || !options_take(&reader, &options) ||
-	    !options_texts(command, &options))
+	if (!image || !handle || !jit_options_take(&reader, &options) ||
+	    !texts_to_reply(command, &options))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = DRIVER(cuLibraryLoadData, POINTER(&library), POINTER(image->at), POINTER(options.names),
 		   POINTER(options.values), options.n, 0, 0, 0);

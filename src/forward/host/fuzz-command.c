@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* Commands of our own, and some more numbers. */
+#define N_OWN	    16
 #define GRANT_SIZE  (64 << 10)
 #define KNOWN_BEGIN 0x10000000ULL
 #define KNOWN_SIZE  0x10000000ULL
@@ -34,14 +36,30 @@ static void begin(void)
 		abort();
 	close(fd);
 	for (int kind = 1; kind < N_HANDLE_KINDS; kind++)
-		for (uint64_t object = 0x1000; object < 0x1004; object++)
+		for (uint64_t object = 0x1000; kind != HANDLE_LINK && object < 0x1004; object++)
 			handle_put(kind, object);
+}
+
+/* A link's name leads to an object of ours, so there has to be one. */
+static uint64_t some_link(void)
+{
+	static uint64_t no_options, name;
+	struct command create = { .call = CALL_ID_cuLinkCreate_v2,
+				  .body = (const uint8_t *)&no_options,
+				  .size = sizeof(no_options),
+				  .reply = (uint8_t *)reply };
+	uint64_t object;
+
+	if (handle_get(HANDLE_LINK, name, &object) == 0 && object)
+		return name;
+	name = command_execute(&create) == CUDA_SUCCESS ? reply[0] : 0;
+	return name;
 }
 
 /* A name that exists, of the kind that is wanted: entries were made kind by kind, four of each. */
 static uint64_t some_handle(enum handle_kind kind, uint64_t seed)
 {
-	return handle_put(kind, 0x1000 + seed % 4);
+	return kind == HANDLE_LINK ? some_link() : handle_put(kind, 0x1000 + seed % 4);
 }
 
 static void shape_argument(const struct wire_argument *argument, uint64_t *word, uint64_t *words)
@@ -103,7 +121,8 @@ static void shape(unsigned call)
 		body[1] = body[0];
 		body[0] = 0;
 	} else if (wire->arguments[0].handle != HANDLE_GRAPH_NODE &&
-		   wire->arguments[0].handle != HANDLE_GRAPH_EXEC && body[0] % 3)
+		   wire->arguments[0].handle != HANDLE_GRAPH_EXEC &&
+		   wire->arguments[0].handle != HANDLE_LINK && body[0] % 3)
 		body[0] = some_handle(body[0] % 2 ? HANDLE_GRAPH : HANDLE_FUNCTION, body[0]);
 }
 
@@ -119,8 +138,8 @@ static size_t execute_one(const uint8_t *data, size_t size)
 	command.size = MIN((size_t)length, size - 4);
 	memset(body, 0, command.size + 512);
 	memcpy(body, data + 4, command.size);
-	command.call = (call >> 1) < CALL_N + 8 ? (unsigned)(call >> 1) : call;
-	if (command.call >= CALL_N && command.call < CALL_N + 8)
+	command.call = (call >> 1) < CALL_N + N_OWN ? (unsigned)(call >> 1) : call;
+	if (command.call >= CALL_N && command.call < CALL_N + N_OWN)
 		command.call = WIRE_PAD + (command.call - CALL_N);
 	if (call & 1) {
 		shape(command.call);

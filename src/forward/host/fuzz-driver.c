@@ -192,6 +192,25 @@ static void capture_info(const uint64_t *w)
 	*(size_t *)w[5] = ARRAY_SIZE(after);
 }
 
+/* Options are kept for as long as a link lives. */
+#define LINK 0x1000
+
+static const void *links[16];
+
+static CUresult link_create(const uint64_t *w)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(links) && links[i]; i++)
+		;
+	if (i == ARRAY_SIZE(links))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	write_texts(w[0], (const CUjit_option *)w[1], (void *const *)w[2]);
+	links[i] = (const void *)w[1];
+	*(CUlinkState *)w[3] = (CUlinkState)(LINK + i);
+	return CUDA_SUCCESS;
+}
+
 static CUresult by_hand(enum call_id id, const uint64_t *w)
 {
 	switch (id) {
@@ -240,6 +259,18 @@ static CUresult by_hand(enum call_id id, const uint64_t *w)
 	case CALL_ID_cuModuleLoadDataEx:
 		read_image((const char *)w[1]);
 		write_texts(w[2], (const CUjit_option *)w[3], (void *const *)w[4]);
+		break;
+	case CALL_ID_cuLinkCreate_v2:
+		return link_create(w);
+	case CALL_ID_cuLinkDestroy:
+		links[w[0] - LINK] = NULL;
+		break;
+	case CALL_ID_cuLinkAddData_v2:
+		read_bytes((const void *)w[2], w[3]);
+		break;
+	case CALL_ID_cuLinkComplete:
+		*(const void **)w[1] = "an image";
+		*(size_t *)w[2] = sizeof("an image");
 		break;
 	case CALL_ID_cuLibraryLoadData:
 		read_image((const char *)w[1]);

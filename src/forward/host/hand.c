@@ -11,6 +11,7 @@
 #include "forward/host/handle.h"
 #include "forward/host/ipc.h"
 #include "forward/host/launch.h"
+#include "forward/host/link.h"
 #include "forward/host/memory.h"
 #include "forward/host/texture.h"
 #include "forward/host/user-object.h"
@@ -57,6 +58,7 @@ static const execute_fn own[] = {
 	[WIRE_CALLBACK_DONE - WIRE_PAD] = callback_done,
 	[WIRE_READ_MANAGED - WIRE_PAD] = variable_read,
 	[WIRE_WRITE_MANAGED - WIRE_PAD] = variable_write,
+	[WIRE_LINK_IMAGE - WIRE_PAD] = link_image,
 };
 
 static const execute_fn by_call[CALL_N] = {
@@ -68,6 +70,10 @@ static const execute_fn by_call[CALL_N] = {
 	[CALL_ID_cuStreamAddCallback_ptsz] = callback_launch,
 	[CALL_ID_cuModuleLoadDataEx] = code_load_module,
 	[CALL_ID_cuLibraryLoadData] = code_load_library,
+	[CALL_ID_cuLinkCreate_v2] = link_create,
+	[CALL_ID_cuLinkAddData_v2] = link_add,
+	[CALL_ID_cuLinkComplete] = link_complete,
+	[CALL_ID_cuLinkDestroy] = link_destroy,
 	[CALL_ID_cuPointerGetAttribute] = pointer_attribute,
 	[CALL_ID_cuMemcpy3D_v2] = copy_execute,
 	[CALL_ID_cuMemcpy3D_v2_ptds] = copy_execute,
