@@ -86,36 +86,9 @@ __attribute__((visibility("default"))) const char *nvmlErrorString(nvmlReturn_t 
 const char *nvmlErrorString(nvmlReturn_t result)
 {
 	static const char *const texts[] = {
-		[0] = "Success",
-		[1] = "Uninitialized",
-		[2] = "Invalid Argument",
-		[3] = "Not Supported",
-		[4] = "Insufficient Permissions",
-		[5] = "Already Initialized",
-		[6] = "Not Found",
-		[7] = "Insufficient Size",
-		[8] = "Insufficient External Power",
-		[9] = "Driver Not Loaded",
-		[10] = "Timeout",
-		[11] = "Interrupt Request Issue",
-		[12] = "NVML Shared Library Not Found",
-		[13] = "Function Not Found",
-		[14] = "Corrupted infoROM",
-		[15] = "GPU is lost",
-		[16] = "GPU requires restart",
-		[17] = "The operating system has blocked the request.",
-		[18] = "RM has detected an NVML/RM version mismatch.",
-		[19] = "In use by another client",
-		[20] = "Insufficient Memory",
-		[21] = "No data",
-		[22] = "ECC is not supported on vGPU",
-		[23] = "Insufficient Resources",
-		[24] = "Requested frequency not supported",
-		[25] = "Argument version mismatch",
-		[26] = "Function is deprecated",
-		[27] = "Not ready",
-		[28] = "GPU not found",
-		[29] = "Invalid state",
+#define ERROR(number, text) [number] = text,
+#include "src/nvml/errors.def"
+#undef ERROR
 	};
 
 	if (result < 0 || (size_t)result >= sizeof(texts) / sizeof(texts[0]) || !texts[result])

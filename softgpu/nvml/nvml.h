@@ -13,7 +13,7 @@
 #ifndef SOFTGPU_NVML_NVML_H
 #define SOFTGPU_NVML_NVML_H
 
-#include "softgpu/nvml/nvml_abi.h"
+#include "src/nvml/nvml_abi.h"
 #include "softgpu/state/state.h"
 
 #include <stddef.h>

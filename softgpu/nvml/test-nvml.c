@@ -4,7 +4,7 @@
  * what it tells is what processes do.
  */
 #include "softgpu/engine/engine.h"
-#include "softgpu/nvml/nvml_abi.h"
+#include "src/nvml/nvml_abi.h"
 #include "softgpu/state/test-cgroup.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@
 
 static const char *const names[] = {
 #define NVML(name) #name,
-#include "softgpu/nvml/nvml.def"
+#include "src/nvml/nvml.def"
 #undef NVML
 };
 #define N_NAMES (sizeof(names) / sizeof(names[0]))

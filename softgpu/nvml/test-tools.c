@@ -6,7 +6,7 @@
  * nvtop, DCGM and PyTorch look names up by themselves and give up where one is missing or a call
  * that they need fails. What they take "not supported" from may answer so.
  */
-#include "softgpu/nvml/nvml_abi.h"
+#include "src/nvml/nvml_abi.h"
 #include "softgpu/state/state.h"
 
 #include <dlfcn.h>

@@ -17,4 +17,4 @@ static nvmlReturn_t unsupported(void)
 
 #define NVML(name)                                                                                 \
 	__attribute__((weak, visibility("default"), alias("unsupported"))) nvmlReturn_t name(void);
-#include "softgpu/nvml/nvml.def"
+#include "src/nvml/nvml.def"

@@ -3,7 +3,7 @@
 #ifndef SOFTGPU_SMI_NVML_CALLS_H
 #define SOFTGPU_SMI_NVML_CALLS_H
 
-#include "softgpu/nvml/nvml_abi.h"
+#include "src/nvml/nvml_abi.h"
 
 nvmlReturn_t nvmlInit_v2(void);
 nvmlReturn_t nvmlShutdown(void);

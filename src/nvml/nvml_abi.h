@@ -2,8 +2,8 @@
 /*
  * NVML's types, as far as they are needed, with the names that the calls' documentation uses.
  */
-#ifndef SOFTGPU_NVML_ABI_H
-#define SOFTGPU_NVML_ABI_H
+#ifndef NVML_ABI_H
+#define NVML_ABI_H
 
 #include <stdint.h>
 
@@ -21,6 +21,7 @@ enum {
 	NVML_ERROR_INSUFFICIENT_SIZE = 7,
 	NVML_ERROR_DRIVER_NOT_LOADED = 9,
 	NVML_ERROR_TIMEOUT = 10,
+	NVML_ERROR_GPU_IS_LOST = 15,
 	NVML_ERROR_OPERATING_SYSTEM = 17,
 	NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
 	NVML_ERROR_MEMORY = 20,
