@@ -1,34 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forward/host/ipc.h"
 
+#include "forward/host/ask.h"
 #include "forward/host/driver.h"
 #include "forward/host/handle.h"
-#include "forward/host/spawn.h"
-#include "forward/socket.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 _Static_assert(sizeof(CUipcMemHandle) == sizeof(((struct wire_message *)NULL)->data) &&
 		       sizeof(CUipcEventHandle) == sizeof(CUipcMemHandle),
 	       "a handle fits into a message");
-
-/* One question at a time; the thread that serves the broker brings the answer. */
-static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t came = PTHREAD_COND_INITIALIZER;
-static struct wire_message answer;
-static bool has_answer;
-
-void ipc_answered(const struct wire_message *message)
-{
-	pthread_mutex_lock(&lock);
-	answer = *message;
-	has_answer = true;
-	pthread_cond_signal(&came);
-	pthread_mutex_unlock(&lock);
-}
 
 /* Turns what is in @data into what the broker answers. @kind keeps memory and events apart. */
 static int ask(enum wire_message_type type, enum call_id kind, void *data)
@@ -37,18 +18,8 @@ static int ask(enum wire_message_type type, enum call_id kind, void *data)
 	int r;
 
 	memcpy(message.data, data, sizeof(message.data));
-	pthread_mutex_lock(&asking);
-	r = socket_send(WORKER_SOCKET, &message, NULL, 0);
-	if (r == 0) {
-		pthread_mutex_lock(&lock);
-		while (!has_answer)
-			pthread_cond_wait(&came, &lock);
-		has_answer = false;
-		r = answer.error;
-		memcpy(data, answer.data, sizeof(answer.data));
-		pthread_mutex_unlock(&lock);
-	}
-	pthread_mutex_unlock(&asking);
+	r = broker_ask(&message);
+	memcpy(data, message.data, sizeof(message.data));
 	return r;
 }
 

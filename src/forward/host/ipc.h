@@ -12,7 +12,4 @@
 
 CUresult ipc_execute(struct command *command);
 
-/** ipc_answered() - what the broker said; the thread that waits for it goes on */
-void ipc_answered(const struct wire_message *message);
-
 #endif

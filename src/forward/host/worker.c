@@ -9,10 +9,10 @@
  */
 #include "base/base.h"
 #include "base/log.h"
+#include "forward/host/ask.h"
 #include "forward/host/callback.h"
 #include "forward/host/driver.h"
 #include "forward/host/handle.h"
-#include "forward/host/ipc.h"
 #include "forward/host/lane.h"
 #include "forward/host/mapper.h"
 #include "forward/host/memory.h"
@@ -150,7 +150,7 @@ static int serve_one(struct socket_message *m)
 	switch (m->message.type) {
 	case WIRE_IPC_PUT:
 	case WIRE_IPC_GET:
-		ipc_answered(&m->message);
+		broker_answered(&m->message);
 		return 0;
 	case WIRE_LANE_REMOVE:
 		/* Its thread answers. */
