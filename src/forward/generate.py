@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forwarding's tables, made from src/cuda/calls.def and wire.def.
 
-generate.py hash calls.def wire.def transport.h		C: the protocol's version
-generate.py table calls.def wire.def			C: rows of wire_calls[]
-generate.py entries calls.def wire.def			C: the guest's exported functions
-generate.py markdown calls.def wire.def			docs/protocol.md
+generate.py hash FILE...	C: the protocol's version
+generate.py table FILE...	C: rows of wire_calls[]
+generate.py entries FILE...	C: the guest's exported functions
+generate.py markdown FILE...	docs/protocol.md
+
+The files are calls.def, wire.def, transport.h, questions.def and question.h, in this order.
 
 It fails on a call without a class, on a row for no call, and on a pattern that fits nothing.
 """
@@ -208,8 +210,9 @@ def print_entries(calls):
 
 HEADING = """# The forwarding protocol
 
-Made from `src/cuda/calls.def`, `src/forward/wire.def` and `src/forward/transport.h`; the last describes rings,
-grants and messages. The hash of the three is the version; sides of different hashes refuse each other and say both.
+Made from `src/cuda/calls.def` and `src/forward/wire.def`, `transport.h`, `questions.def` and `question.h`; `transport.h`
+describes rings, grants and messages. The hash of the five is the version; sides of different hashes refuse each other and
+say both.
 
 A failure of a posted call is reported by the thread's next call; of all others at once.
 
@@ -232,6 +235,16 @@ def print_markdown(calls):
         print(f"| {names} | {reason} |")
 
 
+def print_questions(path):
+    print("\n## NVML\n\nWhat the guest's `libnvidia-ml.so.1` asks, by the host's call that knows it; "
+          "`questions.def` has the forms.\n\n| form | calls |\n| --- | --- |")
+    questions = [split(row) for row in rows(path, "QUESTION")]
+    questions += [["RECORD", split(row)[0]] for row in rows(path, "RECORD")]
+    for form in dict.fromkeys(words[0] for words in questions):
+        names = ", ".join(f"`{words[1]}`" for words in questions if words[0] == form)
+        print(f"| {form.lower().replace('_', ' ')} | {names} |")
+
+
 def main(what, *paths):
     calls = read(*paths[:2])
     if what == "hash":
@@ -242,6 +255,7 @@ def main(what, *paths):
         print_entries(calls)
     elif what == "markdown":
         print_markdown(calls)
+        print_questions(paths[3])
     else:
         fail(f"what is {what}?")
 

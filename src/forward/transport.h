@@ -126,6 +126,8 @@ enum wire_own {
 	WIRE_CLASSIFY,
 	/* A kernel's parameters: the function's handle; the answer is struct wire_parameters. */
 	WIRE_PARAMETERS,
+	/* What NVML tells: a struct wire_question of question.h; the answer is a struct wire_answer. */
+	WIRE_NVML,
 	/* Memory in a grant becomes what devices reach: a struct wire_buffer, flags of cuMemHostRegister(). */
 	WIRE_PIN,
 	WIRE_UNPIN,
@@ -251,6 +253,11 @@ enum wire_message_type {
 	WIRE_IPC_GET,
 	/* To a worker: `size` bytes of addresses, at `address` where that is free. The answer has them in `at`. */
 	WIRE_RESERVE,
+	/*
+	 * From a worker: `id` is enum question of question.h, `address` its `which`, `data` begins with the device's
+	 * UUID. In the answer `size` is nvmlReturn_t, and `data` what the call has written.
+	 */
+	WIRE_DEVICE,
 };
 
 /**
@@ -258,7 +265,8 @@ enum wire_message_type {
  * @type:	enum wire_message_type
  * @error:	in an answer: 0 or a negative errno
  * @session:	which session; 0 on a unix socket, where a connection is one
- * @id:		of the lane or grant; chosen by the broker, in a virtual machine by the guest's kernel
+ * @id:		of the lane or grant; chosen by the broker, in a virtual machine by the guest's kernel. In
+ *		WIRE_SESSION_OPEN likewise said by them: the process, as the guest numbers it; 0: not known
  * @address:	a grant: where the guest has it mapped
  * @size:	bytes of it
  * @n_pieces:	struct wire_piece that follow, in a virtual machine; 0 on a unix socket

@@ -35,7 +35,8 @@
  *	WIRE_HELLO		The driver's first message. struct cotenant_hello in `data`, there and back; one piece
  *				of 4096 bytes, struct cotenant_beat. A second one ends all sessions before its
  *				answer comes. -EPROTO: the versions differ, and the answer says the host's
- *	WIRE_SESSION_OPEN	`magic`, and `hash` of the guest's library; `size` is WIRE_HEAP_SIZE. Pieces: the
+ *	WIRE_SESSION_OPEN	`magic`, and `hash` of the guest's library; `size` is WIRE_HEAP_SIZE; `id` is the process's
+ *				number, 0 where the driver does not say it. Pieces: the
  *				session's block, then the heap; no piece is of both. -EPROTO: the answer has the
  *				host's hash. -EDQUOT: too many sessions
  *	WIRE_SESSION_CLOSE	Answered when the worker is gone; never with an error, but -ENOENT where there is

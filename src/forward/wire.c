@@ -30,6 +30,8 @@ const char *wire_call_name(unsigned call)
 		return "classify";
 	case WIRE_PARAMETERS:
 		return "parameters";
+	case WIRE_NVML:
+		return "NVML";
 	case WIRE_PIN:
 		return "pin";
 	case WIRE_UNPIN:

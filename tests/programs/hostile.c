@@ -92,6 +92,19 @@ static void odd_requests(int control)
 	}
 }
 
+/* Of the driver's calls mostly, and of the commands that are none. */
+static uint16_t some_call(void)
+{
+	switch (rand_r(&seed) % 16) {
+	case 0:
+		return (uint16_t)noise();
+	case 1:
+		return (uint16_t)(WIRE_CLASSIFY + rand_r(&seed) % 12);
+	default:
+		return (uint16_t)(rand_r(&seed) % 700);
+	}
+}
+
 static void write_record(uint8_t *at, uint64_t number)
 {
 	struct wire_record *record = (struct wire_record *)at;
@@ -99,7 +112,7 @@ static void write_record(uint8_t *at, uint64_t number)
 
 	record->size =
 		rand_r(&seed) % 8 ? sizeof(*record) + 8 * (rand_r(&seed) % 40) : (uint32_t)noise();
-	record->call = (uint16_t)(rand_r(&seed) % 8 ? (uint64_t)rand_r(&seed) % 700 : noise());
+	record->call = some_call();
 	record->flags = WIRE_F_REPLY;
 	record->ticket = 0;
 	record->number = number;

@@ -11,7 +11,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "forward/host/connection.h"
+#include "forward/host/monitor.h"
 #include "forward/host/sandbox.h"
+#include "forward/host/watcher.h"
 #include "forward/vm/machine.h"
 
 #include <errno.h>
@@ -26,10 +28,12 @@
  * struct broker - what the command line says
  * @socket:	where processes connect; NULL: nobody may
  * @vm_socket:	where QEMU connects; NULL: there is no virtual machine
+ * @nvml:	the NVML that the watcher loads
  */
 struct broker {
 	const char *socket;
 	const char *vm_socket;
+	const char *nvml;
 	struct worker_program program;
 	struct source listener;
 };
@@ -68,7 +72,7 @@ static int usage(void)
 {
 	fprintf(stderr,
 		"usage: cotenant-vm --socket PATH | --vm PATH --worker PROGRAM [--driver LIBCUDA] "
-		"[--max-host-memory BYTES]\n");
+		"[--nvml LIBRARY] [--max-host-memory BYTES]\n");
 	return 2;
 }
 
@@ -79,6 +83,7 @@ static int parse(int argc, char **argv, struct broker *ret)
 		{ "vm", required_argument, NULL, 'v' },
 		{ "worker", required_argument, NULL, 'w' },
 		{ "driver", required_argument, NULL, 'd' },
+		{ "nvml", required_argument, NULL, 'n' },
 		{ "max-host-memory", required_argument, NULL, 'm' },
 		{ 0 },
 	};
@@ -99,6 +104,9 @@ static int parse(int argc, char **argv, struct broker *ret)
 		case 'd':
 			ret->program.driver = optarg;
 			break;
+		case 'n':
+			ret->nvml = optarg;
+			break;
 		case 'm':
 			if (str_parse_u64(optarg, &max) < 0)
 				return usage();
@@ -110,6 +118,14 @@ static int parse(int argc, char **argv, struct broker *ret)
 	}
 	return optind == argc && !ret->socket != !ret->vm_socket && ret->program.worker ? 0
 											: usage();
+}
+
+/* Before there are workers: their pid namespace would be its own. */
+static int watch(const char *nvml)
+{
+	int fd, r = watcher_start(nvml, &fd);
+
+	return r < 0 ? r : monitor_begin(fd);
 }
 
 static int listen_for_processes(struct broker *broker)
@@ -128,7 +144,7 @@ static int listen_for_qemu(struct broker *broker)
 
 int main(int argc, char **argv)
 {
-	struct broker broker = { .program.driver = "libcuda.so.1" };
+	struct broker broker = { .program.driver = "libcuda.so.1", .nvml = "libnvidia-ml.so.1" };
 	int r;
 
 	log_init("cotenant-vm", LOG_INFO);
@@ -137,6 +153,9 @@ int main(int argc, char **argv)
 	if (r)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
+	r = watch(broker.nvml);
+	if (r < 0)
+		log_warn(r, "guests are told nothing of devices");
 	r = sandbox_pids();
 	if (r < 0)
 		log_warn(r, "workers see the processes of the host");

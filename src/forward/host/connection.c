@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 /**
  * struct connection - a guest's process
@@ -139,12 +140,24 @@ static const struct session_side side = {
 	.gone = gone,
 };
 
+static int peer_pid(struct connection *c)
+{
+	struct ucred peer = { 0 };
+	socklen_t size = sizeof(peer);
+
+	if (getsockopt(c->guest.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return 0;
+	return peer.pid;
+}
+
 /* What the guest leaves to us. */
 static int choose_id(struct connection *c, struct wire_message *message)
 {
 	int id = 0;
 
-	if (message->type == WIRE_LANE_ADD)
+	if (message->type == WIRE_SESSION_OPEN)
+		id = peer_pid(c);
+	else if (message->type == WIRE_LANE_ADD)
 		id = session_free_lane(&c->session);
 	else if (message->type == WIRE_GRANT)
 		id = session_free_grant(&c->session);

@@ -13,6 +13,7 @@
 #include "forward/host/launch.h"
 #include "forward/host/link.h"
 #include "forward/host/memory.h"
+#include "forward/host/nvml.h"
 #include "forward/host/texture.h"
 #include "forward/host/user-object.h"
 #include "forward/host/variable.h"
@@ -53,6 +54,7 @@ typedef CUresult (*execute_fn)(struct command *command);
 static const execute_fn own[] = {
 	[WIRE_CLASSIFY - WIRE_PAD] = classify,
 	[WIRE_PARAMETERS - WIRE_PAD] = launch_parameters,
+	[WIRE_NVML - WIRE_PAD] = nvml_execute,
 	[WIRE_PIN - WIRE_PAD] = pin_execute,
 	[WIRE_UNPIN - WIRE_PAD] = pin_execute,
 	[WIRE_CALLBACK_DONE - WIRE_PAD] = callback_done,

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/log.h"
+#include "forward/host/monitor.h"
 #include "forward/host/token.h"
 #include "forward/wire.h"
 
@@ -16,6 +17,9 @@
 /* Of all sessions. */
 static uint64_t max_bytes = UINT64_MAX, n_bytes;
 static unsigned n_lanes;
+/* Those that have begun, and were not released yet. */
+static struct session *first;
+static uint64_t n_begun;
 
 void session_limit_bytes(uint64_t max)
 {
@@ -56,8 +60,39 @@ static void books_clear(struct session *session)
 		grant_set(session, id, 0);
 }
 
+static void enter(struct session *session)
+{
+	struct session **at = &first;
+
+	while (*at)
+		at = &(*at)->next;
+	*at = session;
+	session->number = ++n_begun;
+	session->guest_pid = session->pending.id;
+}
+
+static void leave(struct session *session)
+{
+	struct session **at = &first;
+
+	while (*at && *at != session)
+		at = &(*at)->next;
+	if (*at)
+		*at = session->next;
+}
+
+struct session *session_after(uint64_t number)
+{
+	struct session *session = first;
+
+	while (session && (session->number <= number || session->state >= SESSION_ENDING))
+		session = session->next;
+	return session;
+}
+
 void session_done(struct session *session)
 {
+	leave(session);
 	books_clear(session);
 	source_close(&session->worker);
 	source_close(&session->exit);
@@ -132,6 +167,7 @@ static int start(struct session *session)
 	session->pid = worker.pid;
 	session->mapper = worker.mapper;
 	session->state = SESSION_STARTING;
+	enter(session);
 	r = source_add(&session->worker, worker.socket, worker_ready);
 	if (r < 0)
 		close(worker.socket);
@@ -306,6 +342,8 @@ int session_answer(struct session *session, struct socket_message *m)
 	case WIRE_IPC_GET:
 		token_serve(message);
 		return socket_send(session->worker.fd, message, NULL, 0);
+	case WIRE_DEVICE:
+		return monitor_ask(session, message);
 	case WIRE_LANE_REMOVE:
 		return lane_ended(session, message->id);
 	default:

@@ -58,6 +58,10 @@ enum lane_state {
 /**
  * struct session - one process of the guest
  * @mapped:	its memory is a virtual machine's: the worker has a mapper
+ * @next:	of those that have begun, in their order
+ * @number:	counted over all that have begun, from 1
+ * @guest_pid:	the process, as the guest numbers it; 0: not known
+ * @question:	of the worker's, until it has its answer; type 0: none
  * @pending:	the request that is under way; type 0: none
  * @bytes:	of all grants
  * @grants:	their sizes; 0: free
@@ -66,6 +70,10 @@ struct session {
 	const struct session_side *side;
 	const struct worker_program *program;
 	bool mapped;
+	struct session *next;
+	uint64_t number;
+	uint32_t guest_pid;
+	struct wire_message question;
 	enum session_state state;
 	pid_t pid;
 	struct source worker;
@@ -106,6 +114,11 @@ int session_free_lane(const struct session *session);
 
 /** session_free_grant() - a number for a new grant, or -EDQUOT */
 int session_free_grant(const struct session *session);
+
+/**
+ * session_after() - the first that has begun after the one of that number, and has a worker; NULL: there is none
+ */
+struct session *session_after(uint64_t number);
 
 /** session_end() - begin to end it: the worker is killed, and side->gone() follows */
 void session_end(struct session *session);

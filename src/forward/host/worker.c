@@ -150,6 +150,7 @@ static int serve_one(struct socket_message *m)
 	switch (m->message.type) {
 	case WIRE_IPC_PUT:
 	case WIRE_IPC_GET:
+	case WIRE_DEVICE:
 		broker_answered(&m->message);
 		return 0;
 	case WIRE_LANE_REMOVE:

@@ -90,7 +90,7 @@ static void machine_begin(void)
 
 static struct wire_message message_of(const struct step *step)
 {
-	struct wire_message m = { .type = step->type % (WIRE_RESERVE + 2),
+	struct wire_message m = { .type = step->type % (WIRE_DEVICE + 2),
 				  .session = step->session % 4,
 				  .id = step->id % 5000,
 				  .address = step->address,
