@@ -84,3 +84,123 @@ def test_softgpu_smi_shows_the_process(gpu, busy):
 def test_both_libraries_are_there_under_every_name():
     for name in ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnvidia-ml.so"]:
         assert (SOFTGPU / name).exists(), name
+
+
+class Forwarded:
+    """A program that holds HELD_MB of device 0 until the test is over, its calls executed by a broker of its own, and
+    the environment of others whose calls the same broker has executed."""
+
+    def __init__(self, env, command):
+        script = 'echo "$COTENANT_FORWARD $LD_LIBRARY_PATH"; exec "$@"'
+        command = [ROOT / "build/bin/cotenant", "forward", "--", "sh", "-c", script, "sh", *command]
+        self.process = subprocess.Popen([str(word) for word in command], env=env, text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        socket, path = self.process.stdout.readline().split()
+        self.env = env | {"COTENANT_FORWARD": socket, "LD_LIBRARY_PATH": path}
+        line = self.process.stdout.readline()
+        assert line.startswith("ready"), line
+        self.pid = int(line.split()[1])
+
+    def end(self):
+        self.process.stdin.close()
+        assert self.process.wait(timeout=60) == 0
+
+
+@pytest.fixture
+def forwarded(gpu, program, ptx):
+    """forwarded(): one such program."""
+    made = []
+
+    def start():
+        made.append(Forwarded(gpu, [program("kernels"), ptx("nvcc"), str(HELD_MB)]))
+        return made[-1]
+    yield start
+    for one in made:
+        one.end()
+
+
+LISTED = """
+from pynvml import *
+nvmlInit()
+for i in range(nvmlDeviceGetCount()):
+    device = nvmlDeviceGetHandleByIndex(i)
+    for p in nvmlDeviceGetComputeRunningProcesses(device):
+        print("process", i, p.pid, p.usedGpuMemory >> 20)
+"""
+
+
+def test_the_guests_library_lists_the_guests_processes_alone(gpu, venv, forwarded):
+    """Two commands, each with a broker of its own, and a program that has the device itself: to a command there are
+    its own processes, to whoever has the device there are all."""
+    python = venv("nvml", "requirements-nvml.txt") / "python"
+    two = [forwarded(), forwarded()]
+    for one in two:
+        words = run([python, "-c", LISTED], one.env).split()
+        assert words[:3] == ["process", "0", str(one.pid)] and len(words) == 4
+        check_used(words[3])
+    assert len(run([python, "-c", LISTED], gpu).splitlines()) == 2
+
+
+TOLD = """
+from pynvml import *
+nvmlInit()
+print(nvmlSystemGetDriverVersion(), nvmlSystemGetCudaDriverVersion(), nvmlDeviceGetCount())
+for i in range(nvmlDeviceGetCount()):
+    device = nvmlDeviceGetHandleByIndex(i)
+    uuid, pci = nvmlDeviceGetUUID(device), nvmlDeviceGetPciInfo(device)
+    same = [nvmlDeviceGetHandleByUUID(uuid), nvmlDeviceGetHandleByPciBusId(pci.busId),
+            nvmlDeviceGetHandleBySerial(nvmlDeviceGetSerial(device))]
+    print(nvmlDeviceGetName(device), uuid, pci.busId, pci.busIdLegacy, pci.bus, pci.pciDeviceId,
+          [nvmlDeviceGetIndex(one) for one in same], nvmlDeviceGetCudaComputeCapability(device))
+    print(nvmlDeviceGetMemoryInfo(device).total, nvmlDeviceGetMemoryInfo(device, version=nvmlMemory_v2).total,
+          nvmlDeviceGetEnforcedPowerLimit(device), nvmlDeviceGetMaxClockInfo(device, NVML_CLOCK_SM),
+          nvmlDeviceGetTemperatureThreshold(device, NVML_TEMPERATURE_THRESHOLD_SHUTDOWN),
+          nvmlDeviceGetPowerManagementLimitConstraints(device), nvmlDeviceGetGraphicsRunningProcesses(device))
+"""
+
+
+def test_the_guests_library_tells_what_the_hosts_does(gpu, venv):
+    python = venv("nvml", "requirements-nvml.txt") / "python"
+    told = run([python, "-c", TOLD], gpu)
+    assert run([ROOT / "build/bin/cotenant", "forward", "--", python, "-c", TOLD], gpu) == told
+    assert "[1, 1, 1]" in told
+
+
+def test_the_guests_devices_are_those_of_its_driver(gpu, venv):
+    """Fewer than the host's, and by other numbers."""
+    python = venv("nvml", "requirements-nvml.txt") / "python"
+    told = run([python, "-c", TOLD], gpu).splitlines()
+    forward = [ROOT / "build/bin/cotenant", "forward", "--", python, "-c", TOLD]
+    fewer = run(forward, gpu | {"CUDA_VISIBLE_DEVICES": "1"}).splitlines()
+    assert fewer[0].split()[2:] == ["1"]
+    assert fewer[1:] == [line.replace("[1, 1, 1]", "[0, 0, 0]") for line in told[3:5]]
+
+
+def test_what_is_not_forwarded_is_told_once(gpu, venv, tmp_path):
+    """In the file for it alone: a tool's output is a terminal that it draws on."""
+    python = venv("nvml", "requirements-nvml.txt") / "python"
+    log = tmp_path / "log"
+    command = [ROOT / "build/bin/cotenant", "forward", "--", python, "-c", """
+from pynvml import *
+nvmlInit()
+for i in range(3):
+    try:
+        nvmlDeviceGetTopologyCommonAncestor(nvmlDeviceGetHandleByIndex(0), nvmlDeviceGetHandleByIndex(1))
+    except NVMLError_NotSupported:
+        print("not supported")
+"""]
+    assert run(command, gpu) == 3 * "not supported\n"
+    run(command, gpu | {"COTENANT_ERRLOG": str(log)})
+    assert log.read_text() == "cotenant: nvmlDeviceGetTopologyCommonAncestor is not forwarded\n"
+
+
+def test_gpustat_shows_the_guests_process(venv, forwarded):
+    one = forwarded()
+    out = run([venv("nvml", "requirements-nvml.txt") / "gpustat", "--show-pid", "--no-color"], one.env)
+    check_shown(rf"/{one.pid}\((\d+)M\)", out)
+
+
+def test_nvitop_shows_the_guests_process(venv, forwarded):
+    one = forwarded()
+    out = run([venv("nvml", "requirements-nvml.txt") / "nvitop", "-1", "--ascii"], one.env | {"TERM": "xterm"})
+    check_shown(rf"\| +0 +{one.pid} C +\S+ +(\d+)MiB ", out)

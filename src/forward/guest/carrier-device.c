@@ -66,13 +66,13 @@ static void say_versions(const struct cotenant_ioc_open *answer)
 	char ours[2 * WIRE_HASH_SIZE + 1], theirs[2 * WIRE_HASH_SIZE + 1];
 
 	if (answer->version != COTENANT_ABI_VERSION) {
-		guest_log("this libcuda.so.1 needs version %u of the kernel's driver, which is %u",
+		guest_log("this library needs version %u of the kernel's driver, which is %u",
 			  COTENANT_ABI_VERSION, answer->version);
 		return;
 	}
 	wire_hash_text(wire_hash, ours);
 	wire_hash_text(answer->hash, theirs);
-	guest_log("this libcuda.so.1 speaks protocol %s, the host %s", ours, theirs);
+	guest_log("this library speaks protocol %s, the host %s", ours, theirs);
 }
 
 /* Without the page it goes as well: each record is told then. */

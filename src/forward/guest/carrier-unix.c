@@ -87,7 +87,7 @@ static int say_hello(void)
 	if (r == -EPROTO) {
 		wire_hash_text(wire_hash, ours);
 		wire_hash_text(message.hash, theirs);
-		guest_log("this libcuda.so.1 speaks protocol %s, the host %s", ours, theirs);
+		guest_log("this library speaks protocol %s, the host %s", ours, theirs);
 	}
 	return r;
 }
