@@ -198,6 +198,7 @@ static int open_ask(struct ctn_session *session, struct cotenant_ioc_open *args,
 	if (!request)
 		return -ENOMEM;
 	request->message.size = WIRE_HEAP_SIZE;
+	request->message.id = pid_nr(session->owner);
 	request->message.magic = WIRE_MAGIC;
 	memcpy(request->message.hash, args->hash, sizeof(args->hash));
 	r = session_ask(session, request, ret_known);

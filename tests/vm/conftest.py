@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = ROOT / "build"
 # The guest's.
 LIBRARY = BUILD / "forward/libcuda.so.1"
+NVML = BUILD / "forward/libnvidia-ml.so.1"
 
 
 def module_of(name, path):

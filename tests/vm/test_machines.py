@@ -4,7 +4,7 @@ import pytest
 
 from boot import machine as machine_command
 from boot import make_initramfs
-from conftest import LIBRARY, ROOT, module_of
+from conftest import LIBRARY, NVML, ROOT, module_of
 
 system = module_of("system_conftest", ROOT / "tests/system/conftest.py")
 # Limits count for every process of this machine; see there.
@@ -20,14 +20,15 @@ def host(machine):
 
 
 def said(total):
-    """What the guest says of a limit; its context takes some of the last piece."""
-    return rf"total {total}, {total // PIECE - 1} pieces"
+    """What the guest says of a limit; its context takes some of the last piece. NVML shows the limit too, and of all
+    processes on the device the guest's own."""
+    return rf"total {total}, {total // PIECE - 1} pieces\nNVML: total {total}, one process"
 
 
 def test_two_machines_share_a_device(tmp_path, driver, guest, host, own_program):
     built, limit = driver("oldest"), own_program("limit")
     archive = make_initramfs(tmp_path, {"limit": [limit]}, {"LD_LIBRARY_PATH": str(LIBRARY.parent)}, 600,
-                             modules=built.modules(), files=[LIBRARY])
+                             modules=built.modules(), files=[LIBRARY, NVML])
     host.env["XDG_STATE_HOME"] = str(host.dir / "kept")
     limits = {"stud07": 4 * GIB, "stud08": 8 * GIB}
     machines = {name: guest([str(word) for word in [system.COTENANT, "vm", "run", "--name", name, "--memory.max", size,
@@ -38,7 +39,7 @@ def test_two_machines_share_a_device(tmp_path, driver, guest, host, own_program)
     # What the one has to itself grows on the host, from its next call on; the other keeps what it had.
     host.cotenant("set", "stud07", f"memory.max={5 * GIB}")
     machines["stud07"].wait_for(said(5 * GIB), 60)
-    assert len(machines["stud08"].text.split("total ")) == 2
+    assert len(machines["stud08"].text.split(" pieces")) == 2
     listed = {vm["name"]: vm["running"] for vm in host.json("vm", "list")["machines"]}
     assert listed == {"stud07": True, "stud08": True}
     for vm in machines.values():
