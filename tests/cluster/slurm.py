@@ -355,6 +355,21 @@ class Cluster:
         shown = self.do("scontrol", "-o", "-d", "show", "job", number)
         return dict(re.findall(r"(\w+)=(\S*)", shown))
 
+    def save(self, job):
+        """
+        Slurm writes down what it knows of a running job, which it forgets otherwise, and then ends, when it is killed.
+
+        It does so some seconds after an order about the job; what backfill begins it does not save by itself.
+        """
+        mark = f"saved-{job.number}"
+        self.do("scontrol", "update", f"JobId={job.number}", f"Comment={mark}")
+
+        def is_saved():
+            with contextlib.suppress(FileNotFoundError):
+                return mark.encode() in (self.dir / "state/job_state").read_bytes()
+
+        eventually(is_saved, f"job {job.number} is saved")
+
     def end_jobs(self):
         self.run("scancel", "--user=root")
         self.run("scancel", f"--user={USER}")

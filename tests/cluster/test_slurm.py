@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of Slurm as tenants: what they ask for is booked, held to, and given back."""
 import re
-import time
 
 import pytest
 
@@ -318,8 +317,7 @@ def test_a_slurmd_is_killed(cluster):
 def test_slurmctld_is_killed(cluster):
     job = cluster.submit(*on("n1", 1024)).started()
     assert job.alloc(512 * MIB) > 0
-    # What it began in the last five seconds Slurm may forget, and then ends.
-    time.sleep(5.5)
+    cluster.save(job)
     cluster.kill("slurmctld")
     assert job.ask("check") == ["right"]
     cluster.start_controller()
