@@ -58,8 +58,10 @@ static void on_event(const struct audit_event *event, _unused_ const char *text,
 	if (event->kind < AUDIT_EVENT_KINDS)
 		b->n_events[event->kind]++;
 	/* What the daemon finds out. */
-	if (event->kind == AUDIT_EVENT_NEW_PROCESS)
+	if (event->kind == AUDIT_EVENT_NEW_PROCESS && b->hint_late_ms != HINT_NEVER) {
+		usleep(b->hint_late_ms * 1000);
 		engine_hint(b->engine, event->tgid, b->hints);
+	}
 	if (event->kind == AUDIT_EVENT_PLACE)
 		engine_each_process(b->engine, place, b);
 }

@@ -27,6 +27,7 @@
 #define MIB	      (1ULL << 20)
 #define MILLISECOND   1000000ULL
 #define OUT_OF_MEMORY 2
+#define HINT_NEVER    ~0U
 
 /**
  * struct bench - one engine with one device and one tenant
@@ -45,6 +46,7 @@ struct bench {
 	uint8_t order
 		[LEDGER_DEVICES]; /* the devices that numbers stand for, as the devices tell; else AUDIT_NO_DEVICE */
 	uint8_t hints[LEDGER_DEVICES]; /* as processes say themselves */
+	unsigned hint_late_ms;	       /* how long nobody comes to read them, or HINT_NEVER */
 };
 
 /* Fails the test with a reason, after taking every probe off again. */

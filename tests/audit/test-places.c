@@ -132,37 +132,62 @@ static const struct {
 	uint8_t hint;
 	uint64_t max[2];
 	int code;
+	unsigned late_ms;
 } cases[] = {
-	{ "in the driver's order", in_order, { 0, 1 }, NONE, { LIMIT, LIMIT }, 0 },
+	{ "in the driver's order", in_order, { 0, 1 }, NONE, { LIMIT, LIMIT }, 0, 0 },
 	{ "in the other order, reserved on both meanwhile",
 	  on_the_other,
 	  { 1, 0 },
 	  NONE,
 	  { LIMIT, LIMIT },
+	  0,
 	  0 },
-	{ "two numbers at once", two_at_once, { 1, 0 }, NONE, { LIMIT, LIMIT }, 0 },
+	{ "two numbers at once", two_at_once, { 1, 0 }, NONE, { LIMIT, LIMIT }, 0, 0 },
 	{ "a context that the driver refuses",
 	  driver_refuses,
 	  { 1, 0 },
 	  NONE,
 	  { LIMIT, LIMIT },
+	  0,
 	  0 },
 	{ "it may use one device, and says that it does",
 	  on_the_one_it_may,
 	  { 1, 0 },
 	  1,
 	  { 0, LIMIT },
+	  0,
 	  0 },
-	{ "it may use one device, and says another", refused, { 1, 0 }, 0, { 0, LIMIT }, 0 },
-	{ "it may use one device, and says nothing", refused, { 1, 0 }, NONE, { 0, LIMIT }, 0 },
-	{ "what it says is not true", on_the_one_it_may, { 0, 1 }, 1, { 0, LIMIT }, 128 + SIGKILL },
+	{ "it may use one device, and is heard late",
+	  on_the_one_it_may,
+	  { 1, 0 },
+	  1,
+	  { 0, LIMIT },
+	  0,
+	  1500 },
+	{ "it may use one device, and is never heard",
+	  refused,
+	  { 1, 0 },
+	  1,
+	  { 0, LIMIT },
+	  0,
+	  HINT_NEVER },
+	{ "it may use one device, and says another", refused, { 1, 0 }, 0, { 0, LIMIT }, 0, 0 },
+	{ "it may use one device, and says nothing", refused, { 1, 0 }, NONE, { 0, LIMIT }, 0, 0 },
+	{ "what it says is not true",
+	  on_the_one_it_may,
+	  { 0, 1 },
+	  1,
+	  { 0, LIMIT },
+	  128 + SIGKILL,
+	  0 },
 	{ "a second context does not fit",
 	  second_does_not_fit,
 	  { 1, 0 },
 	  NONE,
 	  { 80 * MIB, 80 * MIB },
+	  0,
 	  0 },
-	{ "the devices do not tell", nobody_tells, { NONE, NONE }, NONE, { LIMIT, LIMIT }, 0 },
+	{ "the devices do not tell", nobody_tells, { NONE, NONE }, NONE, { LIMIT, LIMIT }, 0, 0 },
 };
 
 static int run_case(void *userdata)
@@ -174,6 +199,7 @@ static void set_up(size_t i)
 {
 	memcpy(b.order, cases[i].order, sizeof(cases[i].order));
 	b.hints[0] = cases[i].hint;
+	b.hint_late_ms = cases[i].late_ms;
 	for (unsigned device = 0; device < 2; device++) {
 		struct audit_device d = { .total = 4096 * MIB, .context_bytes = CONTEXT };
 		struct engine_limits limits = { .max_bytes = cases[i].max[device] };

@@ -139,12 +139,15 @@ static inlined int charge_reserve_candidates(struct thread *t)
 
 /*
  * Where the limits of the devices differ, as for a tenant that may use one of them alone, what the process
- * itself says decides. When the call returns it is found out whether that was true.
+ * itself says decides. When the call returns it is found out whether that was true. On a busy machine user
+ * space may not have come to read it yet: that is no reason to refuse.
  */
 static inlined int charge_reserve_hinted(struct thread *t)
 {
 	__u32 hint = PROCESS(t->process)->hint_of[t->ordinal & (LEDGER_DEVICES - 1)];
 
+	if (!READ_ONCE(PROCESS(t->process)->hinted))
+		return LEDGER_E_BUSY;
 	if (hint >= LEDGER_DEVICES || !(t->candidates & 1U << hint))
 		return LEDGER_E_OVER;
 	t->candidates = 1U << hint;

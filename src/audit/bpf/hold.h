@@ -311,7 +311,8 @@ alone int hold_or_answer(struct thread *t, int own, int never)
 	if (!t)
 		return CALL_IGNORE;
 	wait_ns = never ? 0 : hold_wait_of(t);
-	if (own < 0 && can_write_context && t->ret_delta && (!wait_ns || !holder_is_there())) {
+	if (own < 0 && can_write_context && t->ret_delta &&
+	    ((!wait_ns && t->reason != AUDIT_REASON_NONE) || !holder_is_there())) {
 		event_send(AUDIT_EVENT_INSUFFICIENT, t, tenant_concerned(t), t->reason, 0);
 		refused(t, 0);
 		return CALL_ANSWER;
@@ -407,6 +408,13 @@ static inlined int reserve_after_settling(struct thread *t)
 	return charge_reserve(t);
 }
 
+/* Whether the call has waited long enough for user space to tell which device it means. */
+static noinline int nobody_hints(struct thread *t, int own)
+{
+	return t->candidates && own >= 0 &&
+	       bpf_ktime_get_ns() - SLOT(own)->begin_ns > READ_ONCE(control.failure_wait_ns);
+}
+
 /** admit() - decide on a call that asks for t->reserved bytes of t->call_device. Return: enum verdict */
 alone int admit(struct thread *t)
 {
@@ -422,6 +430,8 @@ alone int admit(struct thread *t)
 		r = reserve_after_settling(t);
 	if (r == 0)
 		return own >= 0 ? admitted(t, own) : CALL_RUN;
+	if (r == LEDGER_E_BUSY && nobody_hints(t, own))
+		r = LEDGER_E_OVER;
 	if (r == LEDGER_E_BUSY)
 		t->reason = AUDIT_REASON_NONE;
 	else
