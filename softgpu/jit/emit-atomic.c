@@ -200,7 +200,7 @@ void access_atomic_all(struct access *a, LLVMValueRef at)
 
 void access_atomic_some(struct access *a, LLVMValueRef at, LLVMValueRef bits, LLVMValueRef *ret)
 {
-	struct each place = each_of(a, 0, at), y = each_source(a, 2), z = y, old = { NULL };
+	struct each place = each_of(a, 0, at), y = each_source(a, 2), z = y, old = {};
 	LLVMBasicBlockRef from, each = emit_new_block(a->e, "each"),
 				done = emit_new_block(a->e, "done");
 	LLVMValueRef left, lane, rest, v, one = emit_int(a->e, a->e->i32, 1);
