@@ -14,6 +14,7 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <llvm/Config/llvm-config.h>
 
 #include "softgpu/jit/emit.h"
 #include "softgpu/util/whole.h"
@@ -22,9 +23,16 @@
 #define REQUEST_S	  20
 #define IDLE_MS		  30000
 
+/* Since LLVM 18 this pass goes over a function once, and ends the process where that leaves something to be won. */
+#if LLVM_VERSION_MAJOR >= 18
+#define COMBINE "instcombine<no-verify-fixpoint>"
+#else
+#define COMBINE "instcombine"
+#endif
+
 /* Few passes: what is not said twice is most of what there is to win. */
 #define PASSES                                                                                     \
-	"function(mem2reg,early-cse,simplifycfg,instcombine,early-cse,loop-mssa(licm),simplifycfg)"
+	"function(mem2reg,early-cse,simplifycfg," COMBINE ",early-cse,loop-mssa(licm),simplifycfg)"
 
 /* Nobody asks for a while: whoever does later starts another. */
 static bool wait_for_request(void)
