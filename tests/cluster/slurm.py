@@ -412,6 +412,11 @@ class Cluster:
                        env=env)
         return self.adopt(int(done.split(";")[0]), folder)
 
+    def occupy(self, *options, **others):
+        """Submits a job that takes its part of a device and leaves it alone, and waits until it has it."""
+        number = int(self.do("sbatch", "--parsable", "--output=/dev/null", *options, "--wrap=sleep 600", **others))
+        eventually(lambda: self.show_job(number)["JobState"] == "RUNNING", f"job {number} runs", 30)
+
 
 def remove_cgroups():
     """Slurm leaves its folders in the v1 hierarchies behind."""

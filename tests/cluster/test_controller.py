@@ -33,9 +33,9 @@ def test_an_evicted_one_is_moved(cluster, controller):
 
 def test_an_evicted_one_asks_for_what_it_held(cluster, controller):
     # It moves from one type of device to another, where Slurm would leave it the former one as well.
-    cluster.submit("-w", "n1", f"--gres=shard:g0:{SHARDS}").started()
+    cluster.occupy("-w", "n1", f"--gres=shard:g0:{SHARDS}")
     for node in ("n2", "n3"):
-        cluster.submit("-w", node, f"--gres=shard:g1:{SHARDS}").started()
+        cluster.occupy("-w", node, f"--gres=shard:g1:{SHARDS}")
     greedy = controller.serve("greedy", "--gpu-mem=1G", "--gpu-raise=3G", "--gpu-policy=evict")
     job = greedy.started()
     assert job.show("JOB_GRES") == "shard:g1:1024"
@@ -81,10 +81,11 @@ def test_the_compute_of_users_jobs_is_counted(cluster, controller):
     for node in NODES:
         for gpu in range(2):
             part = 60 if (node, gpu) == ("n3", 1) else 80
-            cluster.submit("-w", node, f"--gres=shard:g{gpu}:512", f"--gpu-compute={part}", user=USER).started()
-    fits = controller.serve("fits", "--gpu-mem=512", "--gpu-compute=40").started()
-    assert fits.show("NodeList") == "n3" and fits.show("JOB_GRES") == "shard:g1:512"
-    controller.serve("waits", "--gpu-mem=512", "--gpu-compute=40")
+            cluster.occupy("-w", node, f"--gres=shard:g{gpu}:512", f"--gpu-compute={part}", user=USER)
+    for name in ("fits", "waits"):
+        controller.do("set", name, "sleep 600", "--gpu-mem=512", "--gpu-compute=40")
+    fits = eventually(lambda: [i for i in controller.instances() if i[:2] == ("fits.0", "running")], "it runs", 20)
+    assert fits[0][3] == "n3 g1"
     eventually(lambda: ("waits.0", "waiting") in controller.instances(), "it waits")
     told = controller.do("explain", "waits.0").splitlines()[1:]
     assert len(told) == 6 and all("40" in line for line in told), told
