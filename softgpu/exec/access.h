@@ -178,6 +178,12 @@ static inline void access_resolve(struct warp *w, const struct insn *in, u32 mas
 	}
 }
 
+/* Does each lane of a load or store see all its elements at once? Those that others wait for. */
+static inline bool access_is_whole(u32 sem, u32 vec, u32 element_bytes)
+{
+	return sem > PTX_SEM_WEAK && (vec > 1 || element_bytes > 8);
+}
+
 /* Polling costs a part of the warp's turn, so that what it waits for gets one. */
 static inline void access_charge_poll(struct warp *w)
 {

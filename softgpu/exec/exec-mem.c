@@ -72,6 +72,88 @@ STORE(store_32, u32, u32)
 STORE(store_64, u64, u64)
 STORE(store_128, u128, u128)
 
+/*
+ * Vectors of strong loads and stores, and words of 128 bits, a lane at once: whoever hands over a
+ * flag beside its value looks for both in one access. Elements at a time, another worker could
+ * come in between. An aligned access of 16 bytes is one on every x86 with AVX.
+ */
+#define WHOLE_MAX 32
+
+typedef u64 word_128 __attribute__((vector_size(16)));
+
+#define COPY_ONCE(type, to, from) (*(volatile type *)(to) = *(const volatile type *)(from))
+
+static inline void copy_whole(void *to, const void *from, u32 size)
+{
+	switch (size) {
+	case 2:
+		COPY_ONCE(u16, to, from);
+		break;
+	case 4:
+		COPY_ONCE(u32, to, from);
+		break;
+	case 8:
+		COPY_ONCE(u64, to, from);
+		break;
+	default:
+		for (u32 at = 0; at < size; at += 16)
+			COPY_ONCE(word_128, (u8 *)to + at, (const u8 *)from + at);
+	}
+}
+
+#define LOAD_WHOLE(name, M, R)                                                                     \
+	static int name(struct warp *w, const struct insn *in, u32 mask)                           \
+	{                                                                                          \
+		_Alignas(16) u8 words[LANES][WHOLE_MAX];                                           \
+		u32 size = (u32)sizeof(M) * in->vec;                                               \
+		struct access at;                                                                  \
+                                                                                                   \
+		access_resolve(w, in, mask, size, /* write= */ false, &at);                        \
+		FOR_LANES(l, mask)                                                                 \
+			copy_whole(words[l], at.p[l], size);                                       \
+		for (u32 e = 0; e < in->vec; e++) {                                                \
+			R *d = operand(w, in->op[1 + e]);                                          \
+                                                                                                   \
+			FOR_LANES(l, mask)                                                         \
+				d[l] = (R)((const M *)words[l])[e];                                \
+		}                                                                                  \
+		access_charge_poll(w);                                                             \
+		return RUN_ON;                                                                     \
+	}
+
+#define STORE_WHOLE(name, M, R)                                                                    \
+	static int name(struct warp *w, const struct insn *in, u32 mask)                           \
+	{                                                                                          \
+		_Alignas(16) u8 words[LANES][WHOLE_MAX];                                           \
+		u32 size = (u32)sizeof(M) * in->vec;                                               \
+		struct access at;                                                                  \
+                                                                                                   \
+		if (in->sem == PTX_SEM_SC)                                                         \
+			__atomic_thread_fence(__ATOMIC_SEQ_CST);                                   \
+		access_resolve(w, in, mask, size, /* write= */ true, &at);                         \
+		for (u32 e = 0; e < in->vec; e++) {                                                \
+			const R *a = operand(w, in->op[1 + e]);                                    \
+                                                                                                   \
+			FOR_LANES(l, mask)                                                         \
+				((M *)words[l])[e] = (M)A;                                         \
+		}                                                                                  \
+		FOR_LANES(l, mask)                                                                 \
+			copy_whole(at.p[l], words[l], size);                                       \
+		return RUN_ON;                                                                     \
+	}
+
+LOAD_WHOLE(whole_load_u8, u8, u16)
+LOAD_WHOLE(whole_load_s8, s8, u16)
+LOAD_WHOLE(whole_load_16, u16, u16)
+LOAD_WHOLE(whole_load_32, u32, u32)
+LOAD_WHOLE(whole_load_64, u64, u64)
+LOAD_WHOLE(whole_load_128, u128, u128)
+STORE_WHOLE(whole_store_8, u8, u16)
+STORE_WHOLE(whole_store_16, u16, u16)
+STORE_WHOLE(whole_store_32, u32, u32)
+STORE_WHOLE(whole_store_64, u64, u64)
+STORE_WHOLE(whole_store_128, u128, u128)
+
 /* A kernel's parameter at a place that the text names: the same for every lane. */
 #define LOAD_PARAM(name, M, R)                                                                     \
 	static int name(struct warp *w, const struct insn *in, u32 mask)                           \
@@ -171,14 +253,49 @@ static exec_fn *find_store(const struct ptx_insn *in)
 	}
 }
 
+static exec_fn *find_whole_load(const struct ptx_insn *in)
+{
+	switch (ptx_type_bytes(in->type)) {
+	case 1:
+		return in->type == PTX_S8 ? whole_load_s8 : whole_load_u8;
+	case 2:
+		return whole_load_16;
+	case 4:
+		return whole_load_32;
+	case 8:
+		return whole_load_64;
+	default:
+		return whole_load_128;
+	}
+}
+
+static exec_fn *find_whole_store(const struct ptx_insn *in)
+{
+	switch (ptx_type_bytes(in->type)) {
+	case 1:
+		return whole_store_8;
+	case 2:
+		return whole_store_16;
+	case 4:
+		return whole_store_32;
+	case 8:
+		return whole_store_64;
+	default:
+		return whole_store_128;
+	}
+}
+
 exec_fn *PER_ISA(find_mem)(const struct ptx_insn *in, bool absolute)
 {
+	bool whole = access_is_whole(in->sem, in->vec, ptx_type_bytes(in->type));
+
 	switch (in->op) {
 	case PTX_OP_LD:
 	case PTX_OP_LDU:
-		return find_load(in, absolute && in->space == PTX_SPACE_PARAM);
+		return whole ? find_whole_load(in)
+			     : find_load(in, absolute && in->space == PTX_SPACE_PARAM);
 	case PTX_OP_ST:
-		return find_store(in);
+		return whole ? find_whole_store(in) : find_store(in);
 	case PTX_OP_MEMBAR:
 	case PTX_OP_FENCE:
 		return fence;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "softgpu/exec/access.h"
 #include "softgpu/exec/isa.h"
 #include "softgpu/jit/code.h"
 #include "softgpu/ptx/vec.h"
@@ -88,6 +89,12 @@ static void describe(const struct code *code, const struct insn *in, const struc
 	if (describe_flow(code, in, ret) || describe_read(in, ret))
 		return;
 	ret->mode = in->mode;
+	/* Element for element it would be torn; the handler takes a lane's at once. */
+	if ((shape->op == PTX_OP_LD || shape->op == PTX_OP_ST) &&
+	    access_is_whole(in->sem, in->vec, in->bytes)) {
+		ret->kind = JIT_PLAIN;
+		return;
+	}
 	switch (shape->op) {
 	case PTX_OP_LD:
 	case PTX_OP_LDU:

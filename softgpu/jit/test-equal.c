@@ -22,7 +22,7 @@
 #include "softgpu/jit/jit.h"
 #include "softgpu/jit/unit.h"
 
-#define HANDLED 39
+#define HANDLED 43
 
 static const char *const forms[] = {
 #define FORM(text) text,
