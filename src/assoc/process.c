@@ -40,6 +40,7 @@ static int read_stat(int proc_fd, pid_t pid, uint64_t *ret_start, char name[16])
 		return -EBADMSG;
 	*ret_start = strtoull(p, NULL, 10);
 	snprintf(name, 16, "%.*s", (int)MIN(close - open - 1, (ptrdiff_t)15), open + 1);
+	str_make_printable(name);
 	return 0;
 }
 

@@ -68,6 +68,12 @@ static const struct {
 	  "", "desk-2" },
 	{ "a removed cgroup", "0::/docker/" ID " (deleted)\n", 0, "", "", 0, "", "" },
 	{ "a hostile name", "0::/system.slice/runc-a b;rm.scope\n", 0, "", "", 0, "", "" },
+	{ "a name that says it is removed", "0::/user.slice/x (deleted)/libpod-" ID "\n",
+	  ASSOC_PODMAN, ID, "", 0, "", "" },
+	{ "a newline as some files escape it", "0::/system.slice/runc-a\\012b.scope\n", 0, "", "",
+	  0, "", "" },
+	{ "bytes that are no text",
+	  "0::/system.slice/runc-\xff\x1b.scope/docker-" ID "\xff.scope\n", 0, "", "", 0, "", "" },
 };
 
 static void test_places(void)
@@ -116,6 +122,11 @@ static void test_long(void)
 	path[4099] = '\0';
 	check(assoc_parse(path, 4099, &p) == 0 && strlen(p.cgroup) == 4096,
 	      "a path of 4 KiB is kept whole");
+	assoc_place_done(&p);
+	memcpy(path, "0::/runc-", 9);
+	memcpy(path + 4093, ".scope", 6);
+	check(assoc_parse(path, 4099, &p) == 0 && !*p.container,
+	      "a name of 4 KiB is no container's");
 	assoc_place_done(&p);
 }
 

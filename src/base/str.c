@@ -42,6 +42,43 @@ bool str_copy(char *dst, size_t cap, const char *src)
 	return fits;
 }
 
+/* The length of the character in UTF-8 at @s; 0 where there is none, or none that is shown. */
+static size_t printable_length(const unsigned char *s)
+{
+	static const uint32_t least[] = { 0, 0, 0xa0, 0x800, 0x10000 };
+	uint32_t value;
+	size_t n, i;
+
+	if (s[0] < 0x80)
+		return s[0] >= 0x20 && s[0] != 0x7f;
+	n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+	if (s[0] < 0xc0 || s[0] > 0xf4)
+		return 0;
+	value = s[0] & (0x7f >> n);
+	for (i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		value = value << 6 | (s[i] & 0x3f);
+	}
+	if (value < least[n] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+		return 0;
+	return n;
+}
+
+char *str_make_printable(char *s)
+{
+	char *p = s;
+	size_t n;
+
+	while (*p) {
+		n = printable_length((unsigned char *)p);
+		if (n == 0)
+			*p = '?';
+		p += n ? n : 1;
+	}
+	return s;
+}
+
 bool str_is_name(const char *s)
 {
 	size_t i;

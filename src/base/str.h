@@ -49,6 +49,15 @@ char *str_format(const char *fmt, ...) PRINTF(1, 2);
 bool str_copy(char *dst, size_t cap, const char *src);
 
 /**
+ * str_make_printable() - of what others have named, what a terminal and JSON can take
+ *
+ * In place: a control character, and each byte that is of no character in UTF-8, becomes '?'.
+ *
+ * Return: @s
+ */
+char *str_make_printable(char *s);
+
+/**
  * str_is_name() - may this be a tenant's name?
  *
  * Names stand in section headings, file names, metric labels and cgroup names:

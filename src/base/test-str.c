@@ -71,8 +71,40 @@ static void test_copy(void)
 	      "str_after: the rest, or nothing");
 }
 
+static const struct {
+	const char *name;
+	const char *shown;
+} foreign[] = {
+	{ "", "" },
+	{ "python3 (deleted)", "python3 (deleted)" },
+	{ "a\nb\x1b[31mc\x7f", "a?b?[31mc?" },
+	{ "\xe6\x97\xa5\xe6\x9c\xac", "\xe6\x97\xa5\xe6\x9c\xac" },
+	{ "\xe6\x97\xa5\xe6\x9c", "\xe6\x97\xa5??" },
+	{ "\xf0\x9f\x90\xa7", "\xf0\x9f\x90\xa7" },
+	{ "\xff\xfe", "??" },
+	{ "\xc0\xaf", "??" },
+	{ "\xc2\x9b[31m", "??[31m" },
+	{ "\xe0\x80\xaf", "???" },
+	{ "\xed\xa0\x80", "???" },
+	{ "\xf4\x90\x80\x80", "????" },
+	{ "\xc3", "?" },
+};
+
+static void test_printable(void)
+{
+	char text[64];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(foreign); i++) {
+		str_copy(text, sizeof(text), foreign[i].name);
+		check(str_eq(str_make_printable(text), foreign[i].shown),
+		      "str_make_printable: foreign name %zu is '%s'", i, text);
+	}
+}
+
 int main(void)
 {
+	test_printable();
 	test_trim();
 	test_names();
 	test_numbers();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ctl/child.h"
 
+#include "base/str.h"
+
 #include <errno.h>
 #include <sys/wait.h>
 
@@ -30,11 +32,14 @@ void child_exec(const struct ctl *ctl, char **argv, const sigset_t *mask)
 
 int child_tenant_begin(const struct ctl *ctl, pid_t child, const char *command, char **ret_tenant)
 {
+	_cleanup_free_ char *shown = strdup(command);
 	const char *name = ctl_option(ctl, "name");
 	json_t *reply, *args;
 
-	args = json_pack("{s:i, s:s, s:s*, s:O}", "pid", (int)child, "command", command, "tenant",
-			 name, "limits", ctl->limits);
+	if (!shown)
+		return EXIT_NO_TENANT;
+	args = json_pack("{s:i, s:s, s:s*, s:O}", "pid", (int)child, "command",
+			 str_make_printable(shown), "tenant", name, "limits", ctl->limits);
 	if (ctl->gpus)
 		json_object_set(args, "gpu", ctl->gpus);
 	if (ctl_call(ctl, API_RUN_BEGIN, args, &reply))

@@ -62,6 +62,8 @@ static void test_bad(void)
 		{ "{'id':'','pid':7}", "no usable id" },
 		{ "{'id':'a/b','pid':7}", "no usable id" },
 		{ "{'id':'a\\nb','pid':7}", "no usable id" },
+		{ "{'id':'a (deleted)','pid':7}", "no usable id" },
+		{ "{'id':'a\\u0000','pid':7}", "not a JSON object" },
 		{ "{'id':'a','pid':0}", "no usable pid" },
 		{ "{'id':'a','pid':-4}", "no usable pid" },
 		{ "{'id':'a','pid':99999999999}", "no usable pid" },

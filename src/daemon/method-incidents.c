@@ -73,6 +73,14 @@ static json_t *tenants_json(struct daemon *d, const struct resident *p)
 	return list;
 }
 
+/* A path is compared as it is, whatever its folders are called, and shown as it can be. */
+static json_t *path_or_null(const char *path)
+{
+	_cleanup_free_ char *shown = path && *path ? strdup(path) : NULL;
+
+	return shown ? json_string(str_make_printable(shown)) : json_null();
+}
+
 static json_t *text_or_null(const char *text)
 {
 	return text && *text ? json_string(text) : json_null();
@@ -95,7 +103,7 @@ static json_t *process_json(struct daemon *d, const struct resident *p, unsigned
 		"pod", text_or_null(place->pod), "job",
 		place->job ? json_integer(place->job) : json_null(), "step",
 		text_or_null(place->step), "machine", text_or_null(place->vm), "cgroup",
-		text_or_null(place->cgroup));
+		path_or_null(place->cgroup));
 }
 
 int method_processes_list(struct daemon *d, const struct request *q, json_t **ret)

@@ -125,6 +125,7 @@ void process_name(pid_t pid, char ret[PROCESS_NAME_SIZE])
 		str_copy(ret, PROCESS_NAME_SIZE, "-");
 	else
 		str_copy(ret, PROCESS_NAME_SIZE, str_trim(comm));
+	str_make_printable(ret);
 }
 
 bool process_is(pid_t pid, uint64_t start_time)

@@ -250,9 +250,9 @@ static json_t *identity_json(struct daemon *d, const struct tenant *t)
 	if (t->origin == TENANT_OF_FILE)
 		config_find(&d->tenants.files, t->spec.name, &file);
 	o = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:s?, s:s?}", "tenant", t->spec.name, "match",
-		      match ? match : "", "origin", origin_names[t->origin], "user",
-		      *user ? user : NULL, "template", *t->template ? t->template : NULL, "file",
-		      file ? file->path : NULL, "problem", *t->problem ? t->problem : NULL);
+		      match ? str_make_printable(match) : "", "origin", origin_names[t->origin],
+		      "user", *user ? user : NULL, "template", *t->template ? t->template : NULL,
+		      "file", file ? file->path : NULL, "problem", *t->problem ? t->problem : NULL);
 	return o;
 }
 

@@ -234,6 +234,25 @@ def test_a_cgroup_of_ones_own_is_no_way_out(host, cgroup):
     inner.rmdir()
 
 
+def test_names_that_are_no_text(host, cgroup):
+    """A program and its cgroup are called so that it is neither shown nor found by whoever takes names for text."""
+    _, folder = cgroup
+    name = os.fsdecode(b"\xff\x1b[31m (deleted)")
+    inner = folder / name
+    inner.mkdir()
+    (host.dir / name).symlink_to(TENANT)
+    host.cotenant("set", "--user", ALICE, "memory.max=512M")
+    tenant = host.add(["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec "$@"', inner, "setpriv", f"--reuid={ALICE}",
+                       f"--regid={ALICE}", "--clear-groups", host.dir / name, "0"]).started()
+    assert tenant.alloc(256 * MIB) > 0 and tenant.alloc(GIB) == -OUT_OF_MEMORY
+    shown = eventually(lambda: [p for p in host.json("ps")["processes"] if p["pid"] == tenant.pid()], "it is listed")
+    assert shown[0]["command"] == "??[31m (deleted" and shown[0]["cgroup"] == f"/{folder.name}/??[31m (deleted)"
+    assert [p["command"] for p in host.json("show", str(ALICE))["processes"]] == ["??[31m (deleted"]
+    assert tenant.end() == 0
+    eventually(lambda: "populated 0" in (inner / "cgroup.events").read_text(), "the cgroup is empty")
+    inner.rmdir()
+
+
 def test_limits_before_anybody_is_there(host, cgroup):
     path, folder = cgroup
     later = folder / "later"
