@@ -35,6 +35,8 @@ static bool find_cached(struct code *code, const struct jit_request *request, bo
 		return false;
 	code->jit[rows] = jit_load(reply, reply->size, code, &why);
 	free(reply);
+	if (!code->jit[rows] && log_line)
+		log_line("what is cached of %s is damaged, and made again", code->name);
 	return code->jit[rows] != NULL;
 }
 

@@ -3,10 +3,12 @@
  * The cache on disk: what is kept comes back, and nothing of what somebody else may have written.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -152,6 +154,55 @@ static void test_hostile(void)
 	chmod(base, 0700);
 }
 
+static bool is_empty(void)
+{
+	const char *name = strrchr(only_file(), '/');
+
+	/* The pattern itself, where nothing matches. */
+	return name && !strcmp(name, "/*.jit");
+}
+
+/* A disk that is full, which a limit on the size of files looks like. */
+static void test_full(void)
+{
+	struct rlimit none = { 100, RLIM_INFINITY }, before;
+
+	empty();
+	put(1);
+	unlink(only_file());
+	if (getrlimit(RLIMIT_FSIZE, &before) < 0 || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+		abort();
+	none.rlim_max = before.rlim_max;
+	setrlimit(RLIMIT_FSIZE, &none);
+	put(1);
+	setrlimit(RLIMIT_FSIZE, &before);
+	check(!is_there(1) && is_empty(), "where there is no room, no piece of a file is left");
+	check(chmod(path_of("softgpu"), 0500) == 0, "a folder that cannot be written");
+	put(1);
+	chmod(path_of("softgpu"), 0700);
+	put(2);
+	check(is_there(2), "is used again when it can be");
+}
+
+/* Whose files they are can only be changed by root. */
+static void test_foreign(void)
+{
+	enum { SOMEBODY = 65534 };
+
+	if (geteuid() != 0)
+		return;
+	empty();
+	put(1);
+	check(chown(only_file(), SOMEBODY, SOMEBODY) == 0 && !is_there(1),
+	      "another user's file is not read");
+	put(1);
+	check(is_there(1), "and one's own takes its place");
+	check(chown(path_of("softgpu"), SOMEBODY, SOMEBODY) == 0 && !is_there(1),
+	      "another user's folder is not used");
+	put(2);
+	check(chown(path_of("softgpu"), 0, 0) == 0 && !is_there(2), "nor written to");
+}
+
 /* Files that look large: room is made by their size. */
 static void test_bound(void)
 {
@@ -187,6 +238,8 @@ int main(void)
 	test_kept();
 	test_damaged();
 	test_hostile();
+	test_full();
+	test_foreign();
 	test_bound();
 	empty();
 	if (system(NULL)) {
