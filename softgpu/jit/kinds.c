@@ -316,8 +316,12 @@ static bool meet_ways(struct unit *u, uint32_t branch, struct ways *w)
 	reach(u, b->target, w->taken, w->stack);
 	reach(u, b->next, w->not_taken, w->stack);
 	for (uint32_t i = 0; i < u->n_blocks; i++) {
-		/* What both reach is written after they have met, or in a loop around. */
-		if (set_has(w->taken, i) != set_has(w->not_taken, i) || i == branch)
+		/*
+		 * What both reach is written after they have met, or in a loop around. Of the
+		 * branch's own block lanes have written the same, unless they come to it again.
+		 */
+		if (set_has(w->taken, i) != set_has(w->not_taken, i) ||
+		    (i == branch && set_has(w->taken, i)))
 			add_written(u, &u->blocks[i], w->written);
 	}
 	for (uint32_t i = 0; i < u->n_blocks; i++) {
