@@ -141,6 +141,14 @@ static CUresult pointer_attribute(uint64_t *ret, uint64_t attribute, uint64_t ad
 	return CUDA_SUCCESS;
 }
 
+/* Where and how large: it is there, as the real driver's are, for the worker reads and writes it. */
+static CUresult managed_variable(uint64_t *ret_address, uint64_t *ret_size)
+{
+	*ret_address = KNOWN_BEGIN;
+	*ret_size = 4096;
+	return CUDA_SUCCESS;
+}
+
 /* Text, or a wrapper with a list of it: magic, version, the first, and a list that ends with NULL. */
 static void read_image(const char *image)
 {
@@ -315,6 +323,8 @@ CUresult driver_call(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX]
 {
 	const struct wire_call *wire = &wire_calls[id];
 
+	if (id == CALL_ID_cuLibraryGetManaged)
+		return managed_variable((uint64_t *)words[0], (uint64_t *)words[1]);
 	if (wire->hand == WIRE_HAND || wire->class == WIRE_GUEST ||
 	    id == CALL_ID_cuFuncGetParamInfo || id == CALL_ID_cuKernelGetParamInfo)
 		return by_hand(id, words);
