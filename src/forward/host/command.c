@@ -252,6 +252,23 @@ static void clamp_list(struct decoder *d, size_t i)
 		*n = room;
 }
 
+/*
+ * Counts are compared by the half that calls with a number of 4 bytes look at. Those with one of 8 must not see
+ * more in the other half.
+ */
+static void clamp_count(struct decoder *d, size_t i)
+{
+	uint64_t *n = &d->words[d->wire->arguments[i].count];
+
+	*n = (uint32_t)*n;
+}
+
+static bool is_counted(const struct wire_argument *argument)
+{
+	return argument->kind == WIRE_OUT_N || argument->kind == WIRE_IN_N ||
+	       argument->kind == WIRE_HANDLES;
+}
+
 static CUresult decode(struct decoder *d)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -265,6 +282,8 @@ static CUresult decode(struct decoder *d)
 	for (i = 0; i < d->wire->n_arguments && r == CUDA_SUCCESS; i++)
 		if (d->raw[i] && d->wire->arguments[i].kind == WIRE_LIST)
 			clamp_list(d, i);
+		else if (d->raw[i] && is_counted(&d->wire->arguments[i]))
+			clamp_count(d, i);
 	return r;
 }
 
