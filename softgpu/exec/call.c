@@ -158,6 +158,9 @@ static u64 builtin_lane(struct warp *w, const struct call *call, u32 lane)
 
 static int call_builtin(struct warp *w, const struct call *call, u32 mask)
 {
+	if (call->builtin == BUILTIN_NESTED)
+		exec_fault(w, (u32)__builtin_ctz(mask), EXEC_FAULT_TRAP,
+			   "call of %s: kernels launch no kernels here", call->name);
 	FOR_LANES(l, mask) {
 		u64 v = builtin_lane(w, call, l);
 

@@ -109,6 +109,7 @@ static void decode_callee(struct decoder *d, const struct ptx_operand *o, struct
 	def = d->module->definitions[o->index];
 	call->builtin = def->defined ? BUILTIN_NONE : def->builtin;
 	d->image->uses_heap |= call->builtin >= BUILTIN_MALLOC;
+	call->name = def->name;
 	if (call->builtin)
 		return;
 	decode_symbol(d, o);

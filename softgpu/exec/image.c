@@ -76,6 +76,9 @@ static u8 builtin_of(const char *name)
 		return BUILTIN_ALIGNED_MALLOC;
 	if (!strcmp(name, "free"))
 		return BUILTIN_FREE;
+	/* Every program of relocatable code has them, as nvcc links its device runtime into it. */
+	if (!strncmp(name, "cnp", 3) || !strncmp(name, "__cuda_syscall_", 15))
+		return BUILTIN_NESTED;
 	return BUILTIN_NONE;
 }
 

@@ -212,6 +212,7 @@ enum builtin {
 	BUILTIN_NONE,
 	BUILTIN_VPRINTF,
 	BUILTIN_ASSERTFAIL,
+	BUILTIN_NESTED, /* what kernels that launch kernels want of the driver */
 	BUILTIN_MALLOC, /* this and those behind it are of the heap */
 	BUILTIN_ALIGNED_MALLOC,
 	BUILTIN_FREE,
@@ -220,6 +221,7 @@ enum builtin {
 struct call {
 	const struct code *code; /* NULL where the callee comes from a register */
 	u8 builtin;		 /* enum builtin */
+	const char *name;	 /* of a builtin function */
 	u32 callee;		 /* operand: address of a function */
 	u32 n_args;
 	const struct call_slot *args;

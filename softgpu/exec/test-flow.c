@@ -508,6 +508,23 @@ static const char print_text[] =
 		"{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %x5; st.param.b64 [a], %x2;\n"
 		"call.uni (r), vprintf, (f, a); ld.param.b32 %r9, [r]; } " STORE_R9);
 
+static const char nested_text[] =
+	".extern .func (.param .b32 r) cnpGetLastError();\n"
+	".func nested()\n{\n{ .param .b32 r; call.uni (r), cnpGetLastError, (); }\nret;\n}\n" KERNEL(
+		"setp.ne.u32 %p, %r0, 0; @%p call nested, (); mov.u32 %r9, 7; " STORE_R9);
+
+/* Only who comes there is refused. */
+static void test_nested(void)
+{
+	struct outcome o = run(nested_text, 1, 1, (struct kit_run){ 0 });
+
+	kit_check(is_done(&o) && o.out[0] == 7, "a kernel runs that could launch others");
+	o = run(nested_text, 1, 2, (struct kit_run){ 0 });
+	kit_check(o.p.done && o.p.fault == EXEC_FAULT_TRAP &&
+			  strstr(o.p.message, "cnpGetLastError"),
+		  "one that does is refused by name: %s", o.p.message);
+}
+
 static void check_fault(const char *what, const char *body, int fault)
 {
 	struct outcome o = run(body, 2, 64, (struct kit_run){ 0 });
@@ -534,6 +551,7 @@ static void test_ends(void)
 		    KERNEL("mov.u64 %x2, 12345;\nP: .callprototype _ ();\n"
 			   "call %x2, (), P;"),
 		    EXEC_FAULT_PC);
+	test_nested();
 	o = run(print_text, 1, 1, (struct kit_run){ 0 });
 	kit_check(!strcmp(kit_printed(), "-5 word  3.14 -1234567890123 A% 7   |\n") &&
 			  o.out[0] == 6,
