@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cluster/controller/orders.h"
-#include "cluster/slurm/slurm-api.h"
 
 #include "cluster/controller/image.h"
+#include "cluster/slurm/slurm-api.h"
 
 #include "base/quantity.h"
 #include "base/str.h"
