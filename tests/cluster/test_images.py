@@ -6,16 +6,17 @@ import pytest
 
 from controller import CONTROLLER
 from images import IMAGE, Images, missing
+from slurm import Cluster
 from system_conftest import GIB, MIB, eventually
 
 MUCH = 7 * GIB // 2
 
 
 @pytest.fixture(scope="module")
-def images(running_cluster):
+def images(clusters):
     if missing():
         pytest.skip(missing())
-    images = Images(running_cluster)
+    images = Images(clusters.get(Cluster))
     images.make()
     yield images
     images.close()
