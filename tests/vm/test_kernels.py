@@ -55,12 +55,16 @@ def machines(request, tmp_path_factory):
                                  KERNELS[name][1], timeout=HUNG) for name in names}
 
 
+def complaints(out):
+    return "\n".join(line for line in out.splitlines() if not line.startswith("ok "))[-500:]
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_engine_under_kernel(machines, name):
     results, console = machines[name].result()
     assert "@end" in console, console[-3000:]
     cannot = {test for test, (status, _) in results.items() if status == 77}
-    failed = {test: out[-1500:] for test, (status, out) in results.items() if status not in (0, 77)}
+    failed = {test: f"{status}: {complaints(out)}" for test, (status, out) in results.items() if status not in (0, 77)}
     assert not failed, failed
     assert set(results) == set(TESTS)
     assert cannot == CANNOT.get(name, set())

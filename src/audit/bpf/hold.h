@@ -22,12 +22,13 @@
 
 #include "charge.h"
 
-#define HOLD_ROUNDS	   (1 << 20)
-#define SETTLE_ROUNDS	   (1 << 23)
-#define HOLDER_SILENT_NS   2000000000ULL
-#define WRITE_WAIT_NS	   1000000000ULL
-#define LAUNCH_WAIT_NS	   1000000000ULL /* a launch waits for the holder no longer */
-#define SETTLE_WAIT_NS	   1000000000ULL /* and a call that may fit after all for the daemon no longer */
+#define HOLD_ROUNDS	 (1 << 20)
+#define SETTLE_ROUNDS	 (1 << 23)
+#define HOLDER_SILENT_NS 2000000000ULL
+#define WRITE_WAIT_NS	 1000000000ULL
+#define LAUNCH_WAIT_NS	 1000000000ULL /* a launch waits for the holder no longer */
+#define SETTLE_WAIT_NS                                                                             \
+	1000000000ULL /* and a call that may fit after all for the daemon no longer */
 #define CODE_OUT_OF_MEMORY 2
 
 /* What is to be done with a call. */
