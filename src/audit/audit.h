@@ -14,7 +14,7 @@
 #include "../tenant/ledger.h"
 #include "../tenant/share.h"
 
-#define AUDIT_LAYOUT	    8
+#define AUDIT_LAYOUT	    9
 #define AUDIT_PROCESSES	    16384 /* processes that are charged; a power of two */
 #define AUDIT_SLOTS	    16384 /* threads that wait at the same time; a power of two */
 #define AUDIT_BLOCK	    64	  /* records of either; see blocks.h */
@@ -101,8 +101,8 @@ static inline __attribute__((always_inline)) __u64 audit_name_hash(const char *n
  *			AUDIT_CONTEXT_UNKNOWN
  * @names:		hashes of what it is called in NVML, 0 for none
  *
- * What all tenants together use of it, and what nobody owns, is the ledger of tenant 0; its max is
- * the total less the reserve.
+ * What all tenants together use of it, and what nobody owns (its low), is the ledger of tenant 0; its
+ * max is the total less the reserve.
  */
 struct audit_device {
 	__u8 uuid[16];
@@ -337,6 +337,7 @@ struct audit_wake {
  * @ask_users:		a user's first call waits until the daemon has met him (user space)
  * @settle_wanted:	how often a thread has asked for the books to be settled
  * @settled:		@settle_wanted as it was before the books were settled last (user space)
+ * @ended:		bytes that processes had on each device when they ended, so far (programs)
  */
 struct audit_control {
 	__u32 layout;
@@ -360,6 +361,7 @@ struct audit_control {
 	__u32 ask_users;
 	__u64 settle_wanted;
 	__u64 settled;
+	__u64 ended[LEDGER_DEVICES];
 	__u64 blocks[AUDIT_TABLES][AUDIT_BLOCKS / 64];
 	__u64 arrivals[AUDIT_ARRIVALS];
 	__u32 n_arrivals;
@@ -433,7 +435,8 @@ struct audit_order {
 	__s32 result; /* 0, or ENGINE_E_* (programs) */
 	__u32 unused;
 	__u64 bytes;
-	__u64 moved; /* of the process before the device was asked; from then on (programs) what came since */
+	/* Of the process, or `ended` of the device, before that was asked; from then on (programs) what came since. */
+	__u64 moved;
 	__u64 firm; /* bytes in use that the device has for certain (programs) */
 	__u64 cgroup;
 	struct ledger_chain chain;

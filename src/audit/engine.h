@@ -120,8 +120,16 @@ void engine_on_event(struct engine *engine, engine_event_fn fn, void *userdata);
 int engine_device_set(struct engine *engine, unsigned device, const struct audit_device *d,
 		      uint64_t reserve);
 
-/** engine_device_unowned() - bytes used by processes that no tenant matches, as NVML tells */
-int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes);
+/** engine_device_ended() - bytes that processes had on a device when they ended, so far */
+uint64_t engine_device_ended(const struct engine *engine, unsigned device);
+
+/**
+ * engine_device_unowned() - bytes used by processes that no tenant matches, as NVML tells
+ * @ended:	engine_device_ended() from before the books were read and the device was asked
+ *
+ * What a process had when it ended is nobody's, too, until the device is heard to have it back.
+ */
+int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes, uint64_t ended);
 
 /* --- tenants ------------------------------------------------------------------------------------- */
 

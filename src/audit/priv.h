@@ -95,7 +95,8 @@ struct engine {
 	struct audit_state *state;
 	struct view *view;
 	struct ring_buffer *events;
-	uint32_t n_tenants; /* their numbers are below it */
+	uint32_t n_tenants;		  /* their numbers are below it */
+	uint64_t unowned[LEDGER_DEVICES]; /* bytes of nobody, as the devices told last */
 	int lock_fd;
 	int epoll_fd;
 	int holder_pidfd;

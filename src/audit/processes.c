@@ -123,25 +123,43 @@ static int mark_may_shrink(const struct audit_process *p, void *userdata)
 	return 0;
 }
 
+/* Whether it is charged with what only the dead had, as far as is known. */
+static bool has_dead_bytes(struct engine *engine, unsigned device)
+{
+	return __atomic_load_n(&book(engine, 0, device)->low, __ATOMIC_ACQUIRE) >
+	       engine->unowned[device];
+}
+
 void engine_settled(struct engine *engine, uint64_t since)
 {
 	/* First none, then those found: the programs add to the idle memory before they set the mark. */
 	for (size_t i = 0; i < engine->n_tenants; i++)
 		__atomic_store_n(&engine->state->tenants[i].may_shrink, 0, __ATOMIC_SEQ_CST);
 	engine_each_process(engine, mark_may_shrink, engine->state->tenants);
+	for (unsigned i = 0; i < LEDGER_DEVICES; i++)
+		if (has_dead_bytes(engine, i))
+			engine->state->tenants[0].may_shrink = 1;
 	__atomic_store_n(&engine->state->control.settled, since, __ATOMIC_RELEASE);
 }
 
-int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes)
+uint64_t engine_device_ended(const struct engine *engine, unsigned device)
 {
-	const struct audit_order unowned = { .kind = AUDIT_ORDER_UNOWNED,
-					     .device = device,
-					     .bytes = bytes };
+	return __atomic_load_n(&engine->state->control.ended[device], __ATOMIC_ACQUIRE);
+}
+
+int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes, uint64_t ended)
+{
+	const struct audit_order unowned = {
+		.kind = AUDIT_ORDER_UNOWNED, .device = device, .bytes = bytes, .moved = ended
+	};
 
 	if (device >= LEDGER_DEVICES)
 		return -EINVAL;
+	engine->unowned[device] = bytes;
 	/* Mostly nothing has changed; see bpf/order.h. */
-	return book(engine, 0, device)->low == bytes ? 0 : order(engine, &unowned);
+	if (book(engine, 0, device)->low == bytes && engine_device_ended(engine, device) == ended)
+		return 0;
+	return order(engine, &unowned);
 }
 
 /* --- devices and their numbers ------------------------------------------------------------------------ */

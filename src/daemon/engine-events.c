@@ -172,6 +172,19 @@ static void keep(struct daemon *d, const struct audit_event *e, const char *libr
 	event_log_add(d->events, &event, NULL);
 }
 
+/* Whether a call waits for memory of a device, whosever it is. */
+static bool is_device_awaited(struct daemon *d)
+{
+	struct ledger all;
+	unsigned i;
+
+	for (i = 0; i < daemon_n_devices(d); i++) {
+		if (engine_book(d->engine, 0, i, &all) == 0 && all.n_queued)
+			return true;
+	}
+	return false;
+}
+
 void daemon_on_engine_event(const struct audit_event *e, const char *text, void *userdata)
 {
 	struct daemon *d = userdata;
@@ -191,7 +204,8 @@ void daemon_on_engine_event(const struct audit_event *e, const char *text, void 
 	}
 	if (e->kind == AUDIT_EVENT_PLACE)
 		daemon_place_soon(d);
-	if (e->kind == AUDIT_EVENT_SETTLE)
+	/* What the dead had is there for others when the device says so. */
+	if (e->kind == AUDIT_EVENT_SETTLE || (e->kind == AUDIT_EVENT_EXIT && is_device_awaited(d)))
 		daemon_settle_soon(d);
 	/* One that is answered at once is told by its refusal. */
 	if (e->kind == AUDIT_EVENT_INSUFFICIENT && e->wait_ns == 0)

@@ -72,8 +72,13 @@ int engine_device_set(_unused_ struct engine *engine, unsigned device, const str
 	return 0;
 }
 
+uint64_t engine_device_ended(_unused_ const struct engine *engine, _unused_ unsigned device)
+{
+	return 0;
+}
+
 int engine_device_unowned(_unused_ struct engine *engine, _unused_ unsigned device,
-			  _unused_ uint64_t bytes)
+			  _unused_ uint64_t bytes, _unused_ uint64_t ended)
 {
 	return 0;
 }

@@ -109,15 +109,26 @@ static bool adopt(struct daemon *d, const struct gpu_process *p, unsigned device
 	return true;
 }
 
-static void settle_device(struct daemon *d, unsigned device, uint64_t oldest_us)
+/* @ended: what ended processes had, from before the books were read */
+static void settle_unowned(struct daemon *d, unsigned device, uint64_t bytes, uint64_t ended)
+{
+	d->unowned_bytes[device] = bytes;
+	if (d->engine)
+		engine_device_unowned(d->engine, device, bytes, ended);
+}
+
+static void settle_device(struct daemon *d, unsigned device, uint64_t oldest_us, uint64_t ended)
 {
 	const struct running_list *running;
 	uint64_t unowned = 0;
 	size_t i;
 
 	/* What the books had must be from before what the device says, never from after it. */
-	if (running_read(&d->running, d->gpu, device, oldest_us, &running) < 0)
+	if (running_read(&d->running, d->gpu, device, oldest_us, &running) < 0) {
+		/* Nobody can tell whether it has back what the dead had, which is not waited for in vain. */
+		settle_unowned(d, device, d->unowned_bytes[device], ended);
 		return;
+	}
 	for (i = 0; i < d->charged.n; i++)
 		settle_charged(d, device, &d->charged.items[i],
 			       running_find(running, d->charged.items[i].pid));
@@ -128,9 +139,7 @@ static void settle_device(struct daemon *d, unsigned device, uint64_t oldest_us)
 		if (running->items[i].used_bytes != GPU_UNKNOWN)
 			unowned += running->items[i].used_bytes;
 	}
-	d->unowned_bytes[device] = unowned;
-	if (d->engine)
-		engine_device_unowned(d->engine, device, unowned);
+	settle_unowned(d, device, unowned, ended);
 }
 
 /* What the books had the last time is kept: what has changed since tells who is at work. */
@@ -163,11 +172,14 @@ void daemon_settle(struct daemon *d)
 {
 	uint64_t begun_us = daemon_monotonic_us();
 	uint64_t since = d->engine ? engine_settling(d->engine) : 0;
+	uint64_t ended[LEDGER_DEVICES] = {};
 	unsigned i;
 
+	for (i = 0; d->engine && i < daemon_n_devices(d); i++)
+		ended[i] = engine_device_ended(d->engine, i);
 	daemon_read_books(d, UINT64_MAX);
 	for (i = 0; i < daemon_n_devices(d); i++)
-		settle_device(d, i, d->books_read_us + 1);
+		settle_device(d, i, d->books_read_us + 1, ended[i]);
 	if (d->engine)
 		engine_settled(d->engine, since);
 	if (any_is_placing(&d->charged))

@@ -160,6 +160,12 @@ void bench_limit(struct bench *b, uint64_t max_bytes, uint64_t wait_ns)
 	CHECK(engine_tenant_waits(b->engine, b->tenant, wait_ns, wait_ns, AUDIT_FAILURE_KILL) == 0);
 }
 
+void bench_unowned(struct bench *b, unsigned device, uint64_t bytes)
+{
+	CHECK(engine_device_unowned(b->engine, device, bytes,
+				    engine_device_ended(b->engine, device)) == 0);
+}
+
 uint64_t bench_current(struct bench *b)
 {
 	struct ledger ledger;

@@ -75,6 +75,8 @@ extern pid_t bench_child;
 _Noreturn void bench_abort(void);
 /** bench_limit() - memory.max of the tenant, and how long it holds */
 void bench_limit(struct bench *b, uint64_t max_bytes, uint64_t wait_ns);
+/** bench_unowned() - what a daemon hears of a device now: processes that no tenant matches have so many bytes of it */
+void bench_unowned(struct bench *b, unsigned device, uint64_t bytes);
 /** bench_current() - bytes that the tenant is charged */
 uint64_t bench_current(struct bench *b);
 /** bench_pump() - deliver events for some time */

@@ -40,13 +40,15 @@ static uint64_t whole_device(struct bench *b)
 	return ledger.current;
 }
 
-/* Time until the books are empty after a death. */
+/* Time until the books are empty after a death. The device has it back, as a daemon hears and tells. */
 static uint64_t empty_after(struct bench *b)
 {
 	uint64_t begin = clock_ns();
 
-	while ((bench_current(b) || whole_device(b)) && clock_ns() - begin < PATIENCE_NS)
+	while ((bench_current(b) || whole_device(b)) && clock_ns() - begin < PATIENCE_NS) {
 		usleep(100);
+		bench_unowned(b, 0, 0);
+	}
 	return clock_ns() - begin;
 }
 

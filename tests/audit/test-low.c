@@ -62,6 +62,7 @@ static uint32_t tenant_with_low(struct bench *b, const char *name, uint64_t low,
 int main(_unused_ int argc, char **argv)
 {
 	uint32_t borrower, owner;
+	uint64_t ended;
 	struct told *told;
 	struct bench b;
 	pid_t first, second, third;
@@ -85,7 +86,14 @@ int main(_unused_ int argc, char **argv)
 	CHECK(!is_done(&b, &told[1], 100), "the device is full, and %ld came back", told[1].code);
 	third = start(&b, borrower, &told[2], 100 * MIB);
 	CHECK(!is_done(&b, &told[2], 100), "it passed who waits already");
+	ended = engine_device_ended(b.engine, 0);
 	finish(&b, &told[0], first);
+	CHECK(!is_done(&b, &told[1], 100), "the device has not said that it has it back");
+	CHECK(engine_device_unowned(b.engine, 0, 0, ended) == 0);
+	CHECK(!is_done(&b, &told[1], 100), "it was asked before");
+	bench_unowned(&b, 0, 800 * MIB);
+	CHECK(!is_done(&b, &told[1], 100), "it says that the dead still has it");
+	bench_unowned(&b, 0, 0);
 	CHECK(is_done(&b, &told[1], 5000) && told[1].code == 0);
 	CHECK(is_done(&b, &told[2], 5000));
 	finish(&b, &told[1], second);

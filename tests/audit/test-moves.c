@@ -86,6 +86,7 @@ int main(_unused_ int argc, char **argv)
 	CHECK(charged(&b, tenants[1]) == KEPT, "%lu bytes came along", charged(&b, tenants[1]));
 	*stop = 2;
 	CHECK(tenant_wait(&b, pid) == 0);
+	bench_unowned(&b, 0, 0);
 	CHECK(charged(&b, tenants[1]) == 0 && charged(&b, 0) == 0);
 	printf("ok 'moves: %d times to another tenant while %d threads allocate'\n", MOVES,
 	       THREADS);

@@ -854,6 +854,8 @@ int main(_unused_ int argc, char **argv)
 			if (cases[i].devices != devices)
 				continue;
 			code = case_wait(tenant_fork(&b, run_case, &i));
+			for (unsigned device = 0; device < devices; device++)
+				bench_unowned(&b, device, 0);
 			if (code || current_on(0) || current_on(1)) {
 				printf("FAILED 'trap %s': code %d, %lu bytes left\n", cases[i].name,
 				       code, current_on(0) + current_on(1));

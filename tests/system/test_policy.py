@@ -119,8 +119,9 @@ def test_an_ask_within_its_request_is_given_room(fast_host):
     borrower = host.run("--memory.low", "512M", "--memory.policy", "suspend-kill", name="borrower").started()
     owner = host.run("--memory.low", "3G", "--memory.wait", "max", name="owner").started()
     assert borrower.alloc(2 * GIB) > 0
-    # It waits for room, and may have to ask again: the borrower's end is in the books before it is in the device.
-    eventually(lambda: owner.alloc(int(2.5 * GIB)) > 0, "it gets what it asked for")
+    address = owner.alloc(int(2.5 * GIB))
+    assert address > 0, "it waited for room"
+    assert host.events("insufficient", "owner")[0]["left"] < 2 * GIB, "the device's room is told, not the tenant's"
     assert borrower.process.wait(20) != 0
     eventually(lambda: words(host, "borrower") == ["warn", "suspend", "evict", "clear"], "the incident is over")
     assert actions(host, "borrower")[1][1] == "others-wait"

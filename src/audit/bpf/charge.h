@@ -17,7 +17,6 @@
 
 #define USE(p, device)	   (&(p)->use[(device) & (LEDGER_DEVICES - 1)])
 #define PENDING(p, device) (&(p)->pending[(device) & (LEDGER_DEVICES - 1)])
-#define WHOLE_DEVICE	   0
 
 /** bytes_take() - take up to @bytes off a counter. Return: how many were there */
 alone __u64 bytes_take(__u64 *counter, __u64 bytes)
@@ -313,6 +312,29 @@ alone __u64 charge_from_idle(__u32 process, __u32 device, __u64 bytes, __u32 epo
 	return bytes;
 }
 
+/**
+ * charge_leave() - take off what a process was charged that ends
+ *
+ * Its tenants are rid of it at once; to the device it is nobody's until a daemon hears that the device has it
+ * back (order_unowned()), or others would be let run for what is not there yet.
+ */
+alone int charge_leave(__u32 process, __u32 device, __u64 bytes)
+{
+	struct ledger *whole = &books[ledger_index(WHOLE_DEVICE, device)];
+
+	ledger_chain_uncharge(books, &PROCESS(process)->chain, device, bytes);
+	if (READ_ONCE(control.daemon)) {
+		/* In this order: whoever replaces what nobody owns finds it in one of both at least. */
+		__sync_fetch_and_add(&control.ended[device & (LEDGER_DEVICES - 1)], bytes);
+		__sync_fetch_and_add(&whole->low, bytes);
+		WRITE_ONCE(TENANT(WHOLE_DEVICE)->may_shrink, 1);
+	} else {
+		ledger_uncharge(whole, bytes);
+	}
+	wake_freed();
+	return 0;
+}
+
 static noinline int charge_drop_all(__u32 process)
 {
 	struct audit_process *p = PROCESS(process);
@@ -323,7 +345,7 @@ static noinline int charge_drop_all(__u32 process)
 			      __sync_lock_test_and_set(&p->overhead[i], 0);
 
 		if (bytes)
-			charge_off(p, i, bytes);
+			charge_leave(process, i, bytes);
 	}
 	return 0;
 }

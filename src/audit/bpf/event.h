@@ -58,7 +58,8 @@ alone int event_send(__u32 kind, struct thread *t, __u32 tenant, __u32 reason, _
 	e->code = 0;
 	e->time_ns = now;
 	e->size = t->size;
-	e->left = ledger_left(&books[ledger_index(tenant, t->call_device)]);
+	e->left = ledger_left(&books[ledger_index(
+		reason == AUDIT_REASON_DEVICE ? WHOLE_DEVICE : tenant, t->call_device)]);
 	e->wait_ns = wait_ns;
 	e->ticket = t->slot ? SLOT(t->slot - 1)->ticket : 0;
 	bpf_ringbuf_submit(e, 0);

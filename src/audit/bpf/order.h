@@ -131,16 +131,23 @@ static noinline int order_settle(void)
 	return r;
 }
 
-/* What nobody owns is remembered as the `low` of the whole device, which has no other use for it. */
+/*
+ * What nobody owns is remembered as the `low` of the whole device, which has no other use for it. To that belongs
+ * what processes had that have ended since the device was asked: then it was theirs.
+ */
 static noinline int order_unowned(void)
 {
-	struct ledger *whole = &books[ledger_index(WHOLE_DEVICE, ORDER->device)];
-	__u64 was = __sync_lock_test_and_set(&whole->low, ORDER->bytes);
+	__u32 device = ORDER->device & (LEDGER_DEVICES - 1);
+	struct ledger *whole = &books[ledger_index(WHOLE_DEVICE, device)];
+	__u64 bytes = plus(ORDER->bytes, READ_ONCE(control.ended[device]) - ORDER->moved);
+	__u64 was = __sync_lock_test_and_set(&whole->low, bytes);
 
-	if (ORDER->bytes > was)
-		ledger_charge(whole, ORDER->bytes - was);
-	else
-		ledger_uncharge(whole, was - ORDER->bytes);
+	if (bytes >= was) {
+		ledger_charge(whole, bytes - was);
+	} else {
+		ledger_uncharge(whole, was - bytes);
+		wake_freed();
+	}
 	return 0;
 }
 

@@ -139,6 +139,9 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
+/* Whose ledger is the device's. */
+#define WHOLE_DEVICE 0
+
 #define TENANT(i)      (&state.tenants[(i) & (LEDGER_TENANTS - 1)])
 #define DEVICE(i)      (&devices[(i) & (LEDGER_DEVICES - 1)])
 #define PROCESS(i)     (&processes[(i) & (AUDIT_PROCESSES - 1)])
