@@ -81,19 +81,12 @@ CUresult graph_set_copy(struct command *command)
 CUresult graph_set_host(struct command *command)
 {
 	struct reader reader = command_reader(command);
-	CUDA_HOST_NODE_PARAMS params = { .fn = callback_run };
-	uint64_t function;
+	CUDA_HOST_NODE_PARAMS params;
 	struct node node;
 	CUresult r;
 
-	if (!node_take(&reader, &node))
+	if (!node_take(&reader, &node) || !graph_host_take(&reader, &params))
 		return CUDA_ERROR_INVALID_VALUE;
-	function = reader_word(&reader);
-	params.userData = callback_new(function, reader_word(&reader));
-	if (reader.failed || !params.userData) {
-		free(params.userData);
-		return CUDA_ERROR_INVALID_VALUE;
-	}
 	r = node_set(command->call, &node, &params, 0);
 	/* The node keeps the function, and copies of the graph may have the one of before. */
 	if (r != CUDA_SUCCESS)

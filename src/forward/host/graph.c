@@ -175,23 +175,30 @@ CUresult graph_add_alloc(struct command *command)
 	return r;
 }
 
+bool graph_host_take(struct reader *reader, CUDA_HOST_NODE_PARAMS *ret)
+{
+	uint64_t function = reader_word(reader);
+
+	*ret = (CUDA_HOST_NODE_PARAMS){
+		.fn = callback_run,
+		.userData = callback_new(function, reader_word(reader)),
+	};
+	if (!reader->failed && ret->userData)
+		return true;
+	free(ret->userData);
+	return false;
+}
+
 CUresult graph_add_host(struct command *command)
 {
 	struct reader reader = command_reader(command);
-	CUDA_HOST_NODE_PARAMS params = { .fn = callback_run };
+	CUDA_HOST_NODE_PARAMS params;
 	CUgraphNode added = NULL;
 	struct node node;
-	uint64_t function;
 	CUresult r;
 
-	if (!node_take(&reader, &node))
+	if (!node_take(&reader, &node) || !graph_host_take(&reader, &params))
 		return CUDA_ERROR_INVALID_VALUE;
-	function = reader_word(&reader);
-	params.userData = callback_new(function, reader_word(&reader));
-	if (reader.failed || !params.userData) {
-		free(params.userData);
-		return CUDA_ERROR_INVALID_VALUE;
-	}
 	r = DRIVER(cuGraphAddHostNode, POINTER(&added), node.graph, POINTER(node.dependencies),
 		   node.n, POINTER(&params));
 	/* The node keeps the function for as long as there are copies of the graph. */

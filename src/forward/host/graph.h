@@ -19,6 +19,14 @@ CUresult graph_update(struct command *command);
 CUresult graph_kernel_take(struct reader *reader, CUDA_KERNEL_NODE_PARAMS *ret, void **extra,
 			   size_t *size);
 
+/**
+ * graph_host_take() - the guest's function of a host node
+ *
+ * The node keeps what is behind ret->userData; where none is made of it, that is to be freed. Return: whether it
+ * could be read.
+ */
+bool graph_host_take(struct reader *reader, CUDA_HOST_NODE_PARAMS *ret);
+
 /** graph_fill_ok() - is what a fill reaches the session's memory? */
 bool graph_fill_ok(const CUDA_MEMSET_NODE_PARAMS *params);
 
