@@ -184,6 +184,14 @@ class Host:
         """A tenant's numbers on a device."""
         return self.json("show", tenant)["devices"][gpu]
 
+    def settled(self, device=0):
+        """Waits until what tenants are charged for is what the device says, and returns those bytes. Whoever reads
+        the books of a program that does nothing any more reads the same from then on."""
+        def numbers():
+            book = self.json("api", "devices.list")["devices"][device]
+            return book["memory.used"] == book["memory.charged"] and book["memory.used"]
+        return eventually(numbers, "the books are what the device says")
+
     def events(self, kind, tenant=None):
         lines = self.cotenant("events", "--json", "--lines", "1000").splitlines()
         events = [event for event in map(json.loads, lines) if event["kind"] == kind]
