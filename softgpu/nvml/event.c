@@ -8,12 +8,17 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EVENT_XID   0x8ull
 #define NAP_NS	    100000000 /* between looks at the devices that are not waited on */
 #define NS_PER_MS   1000000ull
 #define FOR_EVER_MS 0xffffffffu
+
+/* What nvmlEventSetWait() writes; it has the members behind these from its second version on. */
+#define FIRST_EVENT_SIZE offsetof(nvmlEventData_t, gpuInstanceId)
 
 /*
  * @is_watched:	devices whose events are wanted
@@ -166,7 +171,12 @@ static nvmlReturn_t set_wait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned
 
 CALL(nvmlEventSetWait, nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeout_ms)
 {
-	return set_wait(set, data, timeout_ms);
+	nvmlEventData_t event;
+	nvmlReturn_t r = set_wait(set, data ? &event : NULL, timeout_ms);
+
+	if (r == NVML_SUCCESS)
+		memcpy(data, &event, FIRST_EVENT_SIZE);
+	return r;
 }
 
 CALL(nvmlEventSetWait_v2, nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeout_ms)

@@ -426,7 +426,7 @@ static void fail_kernel(void)
 static void test_events(void)
 {
 	nvmlEventSet_t set = NULL;
-	nvmlEventData_t data;
+	nvmlEventData_t data, first = { .computeInstanceId = 1234 };
 
 	check(call(nvmlEventSetCreate, nvmlEventSet_t *)(&set) == 0 &&
 		      call(nvmlDeviceRegisterEvents, nvmlDevice_t, unsigned long long,
@@ -443,6 +443,11 @@ static void test_events(void)
 	check(call(nvmlEventSetWait_v2, nvmlEventSet_t, nvmlEventData_t *,
 		   unsigned)(set, &data, 1) == NVML_ERROR_TIMEOUT,
 	      "an event is told once");
+	fail_kernel();
+	check(call(nvmlEventSetWait, nvmlEventSet_t, nvmlEventData_t *, unsigned)(set, &first,
+										  10000) == 0 &&
+		      first.eventData == 31 && first.computeInstanceId == 1234,
+	      "the first version writes nothing behind its structure");
 	check(call(nvmlEventSetFree, nvmlEventSet_t)(set) == 0 &&
 		      call(nvmlEventSetFree, nvmlEventSet_t)(set) == NVML_ERROR_INVALID_ARGUMENT,
 	      "a set is freed once");
