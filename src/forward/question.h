@@ -30,6 +30,8 @@ enum question_form {
 	FORM_RECORD,
 	FORM_PCI,
 	FORM_PROCESS,
+	FORM_FIELD,
+	FORM_EVENT,
 };
 
 enum question {
@@ -46,7 +48,8 @@ enum question {
  * @question:	enum question
  * @device:	which device, where it is about one
  * @which:	of a NUMBER_OF what its call is asked for; of a PROCESS where to go on: 0, and then `next` of
- *		the one before
+ *		the one before; of a FIELD its number, and above 32 bits its scope; of an EVENT the number of
+ *		the one before, or 0: no event, but which number is the newest's
  */
 struct wire_question {
 	uint32_t question;
@@ -94,7 +97,21 @@ struct wire_process {
 	uint32_t reserved;
 };
 
-_Static_assert(sizeof(struct wire_pci) <= ANSWER_SIZE && sizeof(struct wire_process) <= ANSWER_SIZE,
+/**
+ * struct wire_event - something that has happened to a device. NVML_ERROR_TIMEOUT: nothing more yet
+ * @number:	of each device's events one higher than of the one before, above 0
+ * @type:	one of the bits of nvmlDeviceGetSupportedEventTypes
+ * @data:	of a failure (Xid) its number
+ */
+struct wire_event {
+	uint64_t number;
+	uint64_t type;
+	uint64_t data;
+};
+
+_Static_assert(sizeof(struct wire_pci) <= ANSWER_SIZE &&
+		       sizeof(struct wire_process) <= ANSWER_SIZE &&
+		       sizeof(nvmlFieldValue_t) <= ANSWER_SIZE,
 	       "an answer has room for each");
 
 /** question_form() - what a question is about; it is below N_QUESTIONS */

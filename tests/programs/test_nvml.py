@@ -7,9 +7,14 @@ import subprocess
 import pytest
 
 from conftest import SOFTGPU, ROOT, run
+from cudart import compiled
 
 HELD_MB = 1234
 CONTEXT_MB = 300
+
+# As NVML and the driver number them.
+NOT_SUPPORTED = 3
+ILLEGAL_ADDRESS_XID = 31
 
 
 @pytest.fixture
@@ -174,6 +179,64 @@ def test_the_guests_devices_are_those_of_its_driver(gpu, venv):
     fewer = run(forward, gpu | {"CUDA_VISIBLE_DEVICES": "1"}).splitlines()
     assert fewer[0].split()[2:] == ["1"]
     assert fewer[1:] == [line.replace("[1, 1, 1]", "[0, 0, 0]") for line in told[3:5]]
+
+
+FIELDS = """
+from pynvml import *
+nvmlInit()
+device = nvmlDeviceGetHandleByIndex(1)
+# The last is none.
+for value in nvmlDeviceGetFieldValues(device, [NVML_FI_DEV_ECC_CURRENT, (NVML_FI_DEV_NVLINK_LINK_COUNT, 1), 188, 5000]):
+    print(value.fieldId, value.scopeId, value.valueType, value.nvmlReturn, value.value.ullVal, value.timestamp > 0)
+print(nvmlDeviceGetSupportedEventTypes(device))
+"""
+
+
+def test_the_guests_library_tells_values_by_number(gpu, venv):
+    python = venv("nvml", "requirements-nvml.txt") / "python"
+    told = run([python, "-c", FIELDS], gpu)
+    assert run([ROOT / "build/bin/cotenant", "forward", "--", python, "-c", FIELDS], gpu) == told
+    assert told.splitlines()[-2].startswith(f"5000 0 0 {NOT_SUPPORTED} ")
+
+
+WAITS = """
+from pynvml import *
+nvmlInit()
+device = nvmlDeviceGetHandleByIndex(0)
+sets = [nvmlEventSetCreate() for _ in range(2)]
+for one in sets:
+    nvmlDeviceRegisterEvents(device, nvmlEventTypeXidCriticalError, one)
+print("ready", flush=True)
+for one in sets:
+    event = nvmlEventSetWait_v2(one, 60000)
+    print(nvmlDeviceGetIndex(event.device), event.eventType, event.eventData)
+    try:
+        nvmlEventSetWait_v2(one, 0)
+    except NVMLError_Timeout:
+        print("no more")
+    nvmlEventSetFree(one)
+try:
+    nvmlEventSetWait_v2(sets[0], 0)
+except NVMLError_InvalidArgument:
+    print("freed")
+try:
+    nvmlDeviceRegisterEvents(device, 1 << 40, nvmlEventSetCreate())
+except NVMLError_NotSupported:
+    print("no such type")
+"""
+
+
+def test_the_guests_library_waits_for_events(gpu, venv):
+    """A kernel fails on the device, and each set is told once."""
+    python = venv("nvml", "requirements-nvml.txt") / "python"
+    command = [ROOT / "build/bin/cotenant", "forward", "--", python, "-c", WAITS]
+    # Not compiled while somebody waits.
+    failing = [compiled("faults"), "address"]
+    with subprocess.Popen(command, env=gpu, text=True, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "ready\n"
+        run(failing, gpu)
+        told = process.stdout.read()
+    assert told == 2 * f"0 8 {ILLEGAL_ADDRESS_XID}\nno more\n" + "freed\nno such type\n"
 
 
 def test_what_is_not_forwarded_is_told_once(gpu, venv, tmp_path):

@@ -71,8 +71,7 @@ static void add_processes(struct watcher_question *question, uint64_t number)
 static int ask(struct session *session)
 {
 	const struct wire_message *message = &session->question;
-	struct watcher_question question = { .question = message->id,
-					     .which = (uint32_t)message->address };
+	struct watcher_question question = { .question = message->id, .which = message->address };
 
 	memcpy(question.uuid, message->data, sizeof(question.uuid));
 	if (question_form(message->id) == FORM_PROCESS)

@@ -2,6 +2,7 @@
 #include "forward/host/watcher.h"
 
 #include "base/base.h"
+#include "forward/host/device-events.h"
 #include "forward/host/sandbox.h"
 #include "forward/socket.h"
 
@@ -78,6 +79,7 @@ static nvmlReturn_t load(void)
 	if (!processes)
 		processes = (processes_fn)dlsym(loaded, "nvmlDeviceGetComputeRunningProcesses_v2");
 	samples = (samples_fn)dlsym(loaded, "nvmlDeviceGetProcessUtilization");
+	device_events_load(loaded);
 	nvml = loaded;
 	return NVML_SUCCESS;
 }
@@ -189,6 +191,14 @@ static nvmlReturn_t tell_record(void *entry, nvmlDevice_t device, const struct r
 	return ((nvmlReturn_t(*)(nvmlDevice_t, void *))entry)(device, data);
 }
 
+static nvmlReturn_t tell_field(void *entry, nvmlDevice_t device, uint64_t which,
+			       nvmlFieldValue_t *ret)
+{
+	ret->fieldId = (unsigned)which;
+	ret->scopeId = (unsigned)(which >> 32);
+	return ((nvmlReturn_t(*)(nvmlDevice_t, int, nvmlFieldValue_t *))entry)(device, 1, ret);
+}
+
 static nvmlReturn_t tell_of_system(void *entry, enum question_form form, uint8_t *data)
 {
 	if (form == FORM_SYSTEM_NUMBER)
@@ -208,7 +218,7 @@ static nvmlReturn_t tell_of_device(void *entry, nvmlDevice_t device,
 		return ((nvmlReturn_t(*)(nvmlDevice_t, void *))entry)(device, data);
 	case FORM_NUMBER_OF:
 		return ((nvmlReturn_t(*)(nvmlDevice_t, unsigned, void *))entry)(
-			device, question->which, data);
+			device, (unsigned)question->which, data);
 	case FORM_PAIR:
 		return ((nvmlReturn_t(*)(nvmlDevice_t, void *, void *))entry)(device, data,
 									      data + 4);
@@ -216,6 +226,11 @@ static nvmlReturn_t tell_of_device(void *entry, nvmlDevice_t device,
 		return tell_record(entry, device, &records[question->question], data);
 	case FORM_PCI:
 		return tell_pci(entry, device, (struct wire_pci *)data);
+	case FORM_FIELD:
+		return tell_field(entry, device, question->which, (nvmlFieldValue_t *)data);
+	case FORM_EVENT:
+		return device_events_tell(device, question->uuid, question->which,
+					  (struct wire_event *)data);
 	default:
 		return NVML_ERROR_NOT_SUPPORTED;
 	}

@@ -16,16 +16,16 @@
 
 /**
  * struct watcher_question - what the broker asks
+ * @which:	of a NUMBER_OF, a FIELD and an EVENT as in struct wire_question
  * @question:	enum question, but none of the form COUNT
- * @which:	of a NUMBER_OF
  * @uuid:	the device's, where it is about one
  * @pids:	of a PROCESS: the first of these that uses the device is told
  */
 struct watcher_question {
+	uint64_t which;
 	uint32_t question;
-	uint32_t which;
-	uint8_t uuid[16];
 	uint32_t n_pids;
+	uint8_t uuid[16];
 	int32_t pids[WIRE_MAX_SESSIONS];
 };
 

@@ -85,6 +85,8 @@ static nvmlReturn_t record_ask(nvmlDevice_t device, enum question question, uint
 #define ENTRY_COUNT(name)
 #define ENTRY_PCI(name)
 #define ENTRY_PROCESS(name)
+#define ENTRY_FIELD(name)
+#define ENTRY_EVENT(name)
 
 #define QUESTION(form, name) ENTRY_##form(name)
 #include "forward/questions.def"

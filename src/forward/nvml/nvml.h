@@ -16,6 +16,9 @@
 	__attribute__((visibility("default"))) nvmlReturn_t name(__VA_ARGS__);                     \
 	__attribute__((visibility("default"))) nvmlReturn_t name(__VA_ARGS__)
 
+/* More than any host has. */
+#define MAX_DEVICES 64
+
 /** nvml_check() - NVML_SUCCESS between nvmlInit() and nvmlShutdown() */
 nvmlReturn_t nvml_check(void);
 
@@ -36,5 +39,8 @@ nvmlReturn_t device_ask(nvmlDevice_t device, enum question question, uint64_t wh
 
 /** device_check() - what every call about a device checks first */
 nvmlReturn_t device_check(nvmlDevice_t device, const void *ret, unsigned *ret_number);
+
+/** device_of() - the handle of a device by its number, which is below MAX_DEVICES */
+nvmlDevice_t device_of(unsigned number);
 
 #endif
