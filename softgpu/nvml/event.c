@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sets of events. There is one kind: a kernel has failed (an Xid, as drivers number them).
+ * Sets of events. Of devices there is one kind: a kernel has failed (an Xid, as drivers number
+ * them). Those of the system tell of devices that come and go, which none of ours does: a wait for
+ * them ends with its time.
  */
 #include "softgpu/nvml/nvml.h"
 
@@ -11,21 +13,29 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define EVENT_XID   0x8ull
-#define NAP_NS	    100000000 /* between looks at the devices that are not waited on */
-#define NS_PER_MS   1000000ull
-#define FOR_EVER_MS 0xffffffffu
+#define EVENT_XID    0x8ull
+#define EVENT_UNBIND 0x1ull
+#define EVENT_BIND   0x2ull
+#define NAP_NS	     100000000 /* between looks at the devices that are not waited on */
+#define NS_PER_MS    1000000ull
+#define MS_PER_S     1000
+#define FOR_EVER_MS  0xffffffffu
 
 /* What nvmlEventSetWait() writes; it has the members behind these from its second version on. */
 #define FIRST_EVENT_SIZE offsetof(nvmlEventData_t, gpuInstanceId)
 
+enum kind { OF_DEVICES, OF_SYSTEM };
+
 /*
+ * @kind:	what is told; calls of one kind take no set of the other
  * @is_watched:	devices whose events are wanted
  * @n_seen:	failures of each that have been told, or were before it was registered
  */
 struct nvml_event_set {
 	struct nvml_event_set *next;
+	enum kind kind;
 	bool is_watched[SOFTGPU_DEVICES_MAX];
 	uint64_t n_seen[SOFTGPU_DEVICES_MAX];
 };
@@ -35,44 +45,36 @@ static pthread_mutex_t sets_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nvml_event_set *sets;
 
 /* Under the lock: where the set is linked; NULL if it is none. */
-static struct nvml_event_set **set_find(const struct nvml_event_set *set)
+static struct nvml_event_set **set_find(const struct nvml_event_set *set, enum kind kind)
 {
 	for (struct nvml_event_set **p = &sets; *p; p = &(*p)->next) {
-		if (*p == set)
+		if (*p == set && set->kind == kind)
 			return p;
 	}
 	return NULL;
 }
 
-CALL(nvmlEventSetCreate, nvmlEventSet_t *set)
+static nvmlReturn_t set_create(enum kind kind, nvmlEventSet_t *ret_set)
 {
-	nvmlReturn_t r = nvml_check();
-	struct nvml_event_set *new;
+	struct nvml_event_set *set = calloc(1, sizeof(*set));
 
-	if (r != NVML_SUCCESS)
-		return r;
 	if (!set)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	new = calloc(1, sizeof(*new));
-	if (!new)
 		return NVML_ERROR_MEMORY;
+	set->kind = kind;
 	pthread_mutex_lock(&sets_lock);
-	new->next = sets;
-	sets = new;
+	set->next = sets;
+	sets = set;
 	pthread_mutex_unlock(&sets_lock);
-	*set = new;
+	*ret_set = set;
 	return NVML_SUCCESS;
 }
 
-CALL(nvmlEventSetFree, nvmlEventSet_t set)
+static nvmlReturn_t set_free(enum kind kind, nvmlEventSet_t set)
 {
-	nvmlReturn_t r = nvml_check();
 	struct nvml_event_set **link;
 
-	if (r != NVML_SUCCESS)
-		return r;
 	pthread_mutex_lock(&sets_lock);
-	link = set_find(set);
+	link = set_find(set, kind);
 	if (link)
 		*link = set->next;
 	pthread_mutex_unlock(&sets_lock);
@@ -80,6 +82,24 @@ CALL(nvmlEventSetFree, nvmlEventSet_t set)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	free(set);
 	return NVML_SUCCESS;
+}
+
+/* Of devices */
+
+CALL(nvmlEventSetCreate, nvmlEventSet_t *set)
+{
+	nvmlReturn_t r = nvml_check();
+
+	if (r != NVML_SUCCESS)
+		return r;
+	return set ? set_create(OF_DEVICES, set) : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+CALL(nvmlEventSetFree, nvmlEventSet_t set)
+{
+	nvmlReturn_t r = nvml_check();
+
+	return r == NVML_SUCCESS ? set_free(OF_DEVICES, set) : r;
 }
 
 CALL(nvmlDeviceRegisterEvents, nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
@@ -92,7 +112,7 @@ CALL(nvmlDeviceRegisterEvents, nvmlDevice_t device, unsigned long long types, nv
 	if (types & ~EVENT_XID)
 		return NVML_ERROR_NOT_SUPPORTED;
 	pthread_mutex_lock(&sets_lock);
-	if (!set_find(set)) {
+	if (!set_find(set, OF_DEVICES)) {
 		r = NVML_ERROR_INVALID_ARGUMENT;
 	} else if (types && !set->is_watched[dev]) {
 		set->is_watched[dev] = true;
@@ -141,7 +161,7 @@ static nvmlReturn_t set_check(nvmlEventSet_t set, nvmlEventData_t *data, struct 
 	nvmlReturn_t r = NVML_ERROR_INVALID_ARGUMENT;
 
 	pthread_mutex_lock(&sets_lock);
-	if (set_find(set))
+	if (set_find(set, OF_DEVICES))
 		r = set_look(set, data, watch);
 	pthread_mutex_unlock(&sets_lock);
 	return r;
@@ -182,4 +202,76 @@ CALL(nvmlEventSetWait, nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeo
 CALL(nvmlEventSetWait_v2, nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeout_ms)
 {
 	return set_wait(set, data, timeout_ms);
+}
+
+/* Of the system */
+
+/* Each call takes one structure, which begins with its version. */
+static nvmlReturn_t request_check(const void *request, unsigned expected)
+{
+	const unsigned *version = request;
+	nvmlReturn_t r = nvml_check();
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!version)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return *version == expected ? NVML_SUCCESS : NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+}
+
+static nvmlReturn_t system_set_check(nvmlEventSet_t set)
+{
+	bool is_one;
+
+	pthread_mutex_lock(&sets_lock);
+	is_one = set_find(set, OF_SYSTEM);
+	pthread_mutex_unlock(&sets_lock);
+	return is_one ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+CALL(nvmlSystemEventSetCreate, nvmlSystemEventSetRequest_t *request)
+{
+	nvmlReturn_t r =
+		request_check(request, NVML_STRUCT_VERSION(nvmlSystemEventSetRequest_t, 1));
+
+	return r == NVML_SUCCESS ? set_create(OF_SYSTEM, &request->set) : r;
+}
+
+CALL(nvmlSystemEventSetFree, nvmlSystemEventSetRequest_t *request)
+{
+	nvmlReturn_t r =
+		request_check(request, NVML_STRUCT_VERSION(nvmlSystemEventSetRequest_t, 1));
+
+	return r == NVML_SUCCESS ? set_free(OF_SYSTEM, request->set) : r;
+}
+
+CALL(nvmlSystemRegisterEvents, nvmlSystemRegisterEventRequest_t *request)
+{
+	nvmlReturn_t r =
+		request_check(request, NVML_STRUCT_VERSION(nvmlSystemRegisterEventRequest_t, 1));
+
+	if (r != NVML_SUCCESS)
+		return r;
+	if (request->eventTypes & ~(EVENT_UNBIND | EVENT_BIND))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return system_set_check(request->set);
+}
+
+CALL(nvmlSystemEventSetWait, nvmlSystemEventSetWaitRequest_t *request)
+{
+	nvmlReturn_t r =
+		request_check(request, NVML_STRUCT_VERSION(nvmlSystemEventSetWaitRequest_t, 1));
+	struct timespec rest;
+
+	if (r == NVML_SUCCESS)
+		r = system_set_check(request->set);
+	if (r != NVML_SUCCESS)
+		return r;
+	rest.tv_sec = request->timeoutms / MS_PER_S;
+	rest.tv_nsec = (long)(request->timeoutms % MS_PER_S * NS_PER_MS);
+	request->numEvent = 0;
+	/* A signal's handler runs and the wait goes on: its end is what was asked for. */
+	while (nanosleep(&rest, &rest) < 0)
+		;
+	return NVML_ERROR_TIMEOUT;
 }

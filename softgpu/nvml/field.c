@@ -27,6 +27,11 @@ static uint64_t power_limit(unsigned dev)
 	return (uint64_t)device_properties(dev).power_watts * 1000;
 }
 
+static uint64_t power_least(unsigned dev)
+{
+	return power_min_mw(dev);
+}
+
 static uint64_t memory_temperature(unsigned dev)
 {
 	return load_temperature(dev);
@@ -45,13 +50,20 @@ static const struct field {
 	{ 74, 81, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, zero }, /* performance policies */
 	{ 82, 82, NVML_VALUE_TYPE_UNSIGNED_INT, memory_temperature },
 	{ 83, 83, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, load_energy_mj },
-	{ 91, 91, NVML_VALUE_TYPE_UNSIGNED_INT, zero },		 /* NVLinks */
-	{ 92, 95, NVML_VALUE_TYPE_UNSIGNED_INT, zero },		 /* retired pages, PCIe replays */
-	{ 142, 145, NVML_VALUE_TYPE_UNSIGNED_INT, zero },	 /* remapped rows */
-	{ 185, 186, NVML_VALUE_TYPE_UNSIGNED_INT, power_now },	 /* average, instant */
+	{ 91, 91, NVML_VALUE_TYPE_UNSIGNED_INT, zero },	       /* NVLinks */
+	{ 92, 95, NVML_VALUE_TYPE_UNSIGNED_INT, zero },	       /* retired pages, PCIe replays */
+	{ 142, 145, NVML_VALUE_TYPE_UNSIGNED_INT, zero },      /* remapped rows */
+	{ 147, 147, NVML_VALUE_TYPE_UNSIGNED_INT, zero },      /* links to switches */
+	{ 169, 170, NVML_VALUE_TYPE_UNSIGNED_INT, zero },      /* PCIe recoveries, C2C links */
+	{ 173, 183, NVML_VALUE_TYPE_UNSIGNED_INT, zero },      /* PCIe errors */
+	{ 185, 186, NVML_VALUE_TYPE_UNSIGNED_INT, power_now }, /* average, instant */
+	{ 187, 187, NVML_VALUE_TYPE_UNSIGNED_INT, power_least },
 	{ 188, 190, NVML_VALUE_TYPE_UNSIGNED_INT, power_limit }, /* most, default, current */
 	{ 191, 191, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, load_energy_mj },
 	{ 192, 192, NVML_VALUE_TYPE_UNSIGNED_INT, power_limit }, /* requested */
+	{ 197, 198, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, zero },	 /* bytes over PCIe */
+	{ 230, 230, NVML_VALUE_TYPE_UNSIGNED_INT, zero },	 /* what to do to recover */
+	{ 269, 271, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, zero },	 /* times of slow clocks */
 };
 
 static const struct field *field_find(unsigned id)

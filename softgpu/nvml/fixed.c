@@ -139,6 +139,11 @@ CALL(nvmlDeviceGetRemappedRows, nvmlDevice_t device, unsigned *correctable, unsi
 	return r == NVML_SUCCESS ? pair_get(device, 0, pending, failed) : r;
 }
 
+unsigned power_min_mw(unsigned dev)
+{
+	return device_properties(dev).power_watts * POWER_MIN_PERMILLE;
+}
+
 CALL(nvmlDeviceGetPowerManagementLimitConstraints, nvmlDevice_t device, unsigned *min_mw,
      unsigned *max_mw)
 {
@@ -150,7 +155,7 @@ CALL(nvmlDeviceGetPowerManagementLimitConstraints, nvmlDevice_t device, unsigned
 	if (!max_mw)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	*max_mw = device_properties(dev).power_watts * 1000;
-	*min_mw = *max_mw / 1000 * POWER_MIN_PERMILLE;
+	*min_mw = power_min_mw(dev);
 	return NVML_SUCCESS;
 }
 

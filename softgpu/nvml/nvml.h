@@ -62,6 +62,9 @@ struct softgpu_device_config device_properties(unsigned dev);
 /** text_return() - copy a text to a caller's buffer: NVML_ERROR_INSUFFICIENT_SIZE if too short */
 nvmlReturn_t text_return(const char *text, char *buf, unsigned size);
 
+/** power_min_mw() - the least that the limit of its power could be set to */
+unsigned power_min_mw(unsigned dev);
+
 /* load.c: what follows from how busy a device is */
 unsigned load_percent(unsigned dev);
 unsigned load_power_mw(unsigned dev);

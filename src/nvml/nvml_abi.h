@@ -217,6 +217,32 @@ typedef struct {
 	unsigned computeInstanceId;
 } nvmlEventData_t;
 
+/* To make a set of the system's events, and to free it. */
+typedef struct {
+	unsigned version;
+	nvmlEventSet_t set;
+} nvmlSystemEventSetRequest_t;
+
+typedef struct {
+	unsigned version;
+	uint64_t eventTypes;
+	nvmlEventSet_t set;
+} nvmlSystemRegisterEventRequest_t;
+
+typedef struct {
+	uint64_t eventType;
+	unsigned gpuId;
+} nvmlSystemEventData_t;
+
+typedef struct {
+	unsigned version;
+	unsigned timeoutms;
+	nvmlEventSet_t set;
+	nvmlSystemEventData_t *data;
+	unsigned dataSize;
+	unsigned numEvent;
+} nvmlSystemEventSetWaitRequest_t;
+
 enum {
 	NVML_CLOCK_GRAPHICS,
 	NVML_CLOCK_SM,
