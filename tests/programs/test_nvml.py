@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Monitoring tools from the Python registry see the programs that run, with their memory."""
+import os
 import re
-import shutil
 import subprocess
 
 import pytest
 
+from building import UNAVAILABLE
 from conftest import SOFTGPU, ROOT, run
 from cudart import compiled
 
@@ -72,11 +73,21 @@ def test_nvitop_shows_the_process(gpu, venv, busy):
 
 
 def test_nvtop_shows_the_process(gpu, busy):
-    if not shutil.which("nvtop"):
-        pytest.skip("nvtop is not installed: Debian has it in contrib only")
-    out = run(["timeout", "--preserve-status", "-s", "INT", "3", "script", "-qc", "nvtop -C", "/dev/null"],
-              gpu | {"TERM": "xterm"})
-    assert str(busy) in out, out
+    """It draws on a terminal until it is ended: the test reads until the process is there with its memory."""
+    found = subprocess.run([ROOT / "tests/programs/nvtop"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if found.returncode == UNAVAILABLE:
+        pytest.skip("nvtop cannot be fetched")
+    assert found.returncode == 0, found.stderr
+    shown, out = None, b""
+    with subprocess.Popen(["timeout", "60", "script", "-qfc", f"stty cols 150 rows 40; {found.stdout.strip()} -C",
+                           "/dev/null"], env=gpu | {"TERM": "xterm"}, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE) as terminal:
+        while not shown and (piece := os.read(terminal.stdout.fileno(), 65536)):
+            out += piece
+            shown = re.search(rb"\b%d\b.* Compute .*?\b(\d+)MiB" % busy, out)
+        terminal.terminate()
+    assert shown, out[-4000:]
+    check_used(shown[1])
 
 
 def test_softgpu_smi_shows_the_process(gpu, busy):
