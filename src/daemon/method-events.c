@@ -72,6 +72,7 @@ static bool may_wait(const struct daemon *d, uid_t uid)
 	return n < MAX_WAITERS && (uid == 0 || n_of_user < MAX_WAITERS_OF_USER);
 }
 
+/* What the engine tells of calls that ended before the question is part of the answer. */
 void method_events_list(struct daemon *d, struct api_call *call)
 {
 	const char *text = api_arg_string(api_call_args(call), "wait");
@@ -85,6 +86,8 @@ void method_events_list(struct daemon *d, struct api_call *call)
 		api_call_refuse(call, &error);
 		return;
 	}
+	if (d->engine)
+		engine_dispatch(d->engine);
 	if (answer(d, call, /* seen= */ 0, wait_ms == 0))
 		return;
 	w = may_wait(d, api_call_peer(call)->uid) ? calloc(1, sizeof(*w)) : NULL;
