@@ -30,16 +30,19 @@ void overuse_saw_work(struct overuse *o, pid_t pid, unsigned device, unsigned pe
 
 static void keep_sample(struct overuse *o, struct resident *p, unsigned device, uint64_t now_ms)
 {
-	struct resident_kept now = { p->bytes[device], resident_busy(p, device, now_ms) };
+	struct resident_kept now = { p->bytes[device], p->n_tenants ? p->tenants[0] : 0,
+				     resident_busy(p, device, now_ms) };
 	struct resident_kept *kept = &p->kept[device];
 
-	if (now.bytes == kept->bytes && now.percent == kept->percent)
+	/* It may be listed before the books say whose it is. */
+	if (now.bytes == kept->bytes && now.percent == kept->percent &&
+	    (now.tenant == kept->tenant || now.bytes == 0))
 		return;
 	*kept = now;
 	use_log_sample(&o->use, &(struct use_sample){ .bytes = now.bytes,
 						      .time_ms = now_ms,
 						      .pid = p->who.pid,
-						      .tenant = p->n_tenants ? p->tenants[0] : 0,
+						      .tenant = now.tenant,
 						      .device = device,
 						      .percent = now.percent });
 }

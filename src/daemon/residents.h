@@ -38,6 +38,7 @@ struct resident {
 	uint64_t worked_ms[LEDGER_DEVICES];
 	struct resident_kept {
 		uint64_t bytes;
+		uint32_t tenant;
 		uint8_t percent;
 	} kept[LEDGER_DEVICES];
 	uint32_t tenants[LEDGER_DEPTH];
