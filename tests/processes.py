@@ -31,6 +31,12 @@ def is_gone(pid):
     return state_of(pid) in ("", "Z")
 
 
+def is_listening(path):
+    """Whether somebody waits for connections at a unix socket: its file is there a moment before."""
+    sockets = [line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()]
+    return any(words[3] == "00010000" and words[-1] == str(path) for words in sockets)
+
+
 def wait_until(condition, seconds=20):
     end = time.monotonic() + seconds
     while time.monotonic() < end:

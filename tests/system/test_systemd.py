@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What systemd does for the daemon and the daemon asks of systemd, where there need not be any."""
 import contextlib
+import errno
 import pathlib
 import re
 import shutil
@@ -46,7 +47,7 @@ def test_readiness_and_watchdog_are_told(host):
     path = host.dir / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
         told.bind(str(path))
-        told.settimeout(20)
+        told.settimeout(60)
         host.env |= {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "1000000"}
         host.start()
         words = [told.recv(1000) for _ in range(4)]
@@ -96,15 +97,26 @@ def session():
 def folders(around, name):
     """A cgroup of this name below another one, and what was missing of that: its path and its folder."""
     folder = cgroup_root() / around[1:] / name
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True)
+    missing = [folder, *(path for path in folder.parents if not path.exists())]
+    # An earlier run that was killed may have left it.
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         yield f"{around}/{name}", folder
     finally:
-        for path in (*folder.iterdir(), *missing):
-            if path.is_dir():
-                eventually(lambda: not (path / "cgroup.procs").read_text(), "a cgroup is empty")
-                path.rmdir()
+        eventually(lambda: is_removed(missing[-1]), "the cgroups are empty")
+
+
+def is_removed(folder):
+    """Whether a cgroup is gone with those below it, which the daemon may take away at the same time."""
+    try:
+        below = [is_removed(path) for path in folder.iterdir() if path.is_dir()]
+        if all(below):
+            folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        assert error.errno == errno.EBUSY
+    return not folder.exists()
 
 
 def run_in(host, folder, name, *limits):

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from conftest import COTENANT, GIB, ROOT, eventually
-from processes import name_of
+from processes import is_listening, name_of
 
 FRONT = ROOT / "build/src/forward/test-front"
 
@@ -42,6 +42,10 @@ def machines(host):
     return {vm["name"]: vm for vm in host.json("vm", "list")["machines"]}
 
 
+def forgotten(host):
+    eventually(lambda: not host.json("list")["tenants"], "the tenant is gone")
+
+
 def test_a_machine_is_a_tenant_while_it_runs(host):
     machine = Machine(host, "--name", "stud07", "--memory.max", "2G", "--compute.max", "10")
     assert host.book("stud07")["memory.max"] == 2 * GIB
@@ -50,7 +54,7 @@ def test_a_machine_is_a_tenant_while_it_runs(host):
     names = {name_of(pid) for pid in processes_in(worker)}
     assert {"cotenant-vm", "cotenant-worker"} <= names and "test-front" not in names
     assert machine.end() == 0
-    eventually(lambda: not host.json("list")["tenants"], "the tenant is gone")
+    forgotten(host)
     assert not machines(host)["stud07"]["running"]
 
 
@@ -64,6 +68,7 @@ def test_limits_are_kept_by_the_name(host):
     machine = Machine(host, "--name", "stud07", "--memory.max", "2G", "--compute.max", "10")
     host.cotenant("set", "stud07", "memory.max=3G")
     assert machine.end() == 0
+    forgotten(host)
     kept = machines(host)["stud07"]["limits"]
     assert kept["memory.max"] == "3G" and kept["compute.max"].startswith("10")
     machine = Machine(host, "--name", "stud07", "--compute.max", "20")
@@ -83,10 +88,10 @@ def test_somebody_else_may_start_qemu(host):
     path = host.dir / "stud07"
     process = subprocess.Popen([COTENANT, "vm", "run", "--name", "stud07", "--memory.max", "1G", "--listen", path],
                                env=host.env)
-    eventually(path.exists, "it listens")
+    eventually(lambda: is_listening(path), "it listens")
     for _ in range(2):
         done = subprocess.run([FRONT, path], input="\n", text=True, capture_output=True, timeout=60)
         assert done.returncode == 0, done.stdout
     process.terminate()
-    process.wait(20)
+    process.wait(60)
     assert not path.exists()
