@@ -107,11 +107,16 @@ def missing():
 
 
 def free_ports(n):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [s.getsockname()[1] for s in sockets]
+    """Below those that the kernel gives to connections: nobody has taken one before it is listened on, or again."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = []
+    for port in range(first - 1, 1023, -1):
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            ports.append(port)
+        if len(ports) == n:
+            return ports
+    raise AssertionError(f"{n} ports are not free")
 
 
 def scheduler():
@@ -153,12 +158,12 @@ class Job:
                 self.lines += os.read(self.pipes["out"], 65536)
         return b"\n" in self.lines
 
-    def answer(self, seconds=20):
+    def answer(self, seconds=60):
         assert self.has_answered(seconds), f"job {self.number} does not answer: {self.said()}"
         line, self.lines = self.lines.split(b"\n", 1)
         return line.decode().split()
 
-    def ask(self, line, seconds=20):
+    def ask(self, line, seconds=60):
         self.send(line)
         return self.answer(seconds)
 
@@ -166,6 +171,15 @@ class Job:
         answer = self.answer()
         assert answer == ["0"], f"{answer}: {self.said()}\n{self.node().command('events').stdout}"
         return self
+
+    def outgrow(self, size):
+        """Takes so much that it may be ended before it has said that it has it."""
+        self.send(f"alloc {size}")
+
+    def restarted(self):
+        """It has begun again; what it said last before that is passed over."""
+        while (answer := self.answer()) != ["0"]:
+            assert answer[0] == "0" and len(answer) == 2, f"{answer}: {self.said()}"
 
     def alloc(self, size):
         """The address, or the code as a negative number."""
@@ -210,6 +224,7 @@ class Cluster:
         self.daemons = {}  # by name
         self.nodes = {}    # hosts, by the node's name
         self.jobs = []
+        self.evictions = {}  # the last of each host that was seen
         self.env = {name: value for name, value in os.environ.items()
                     if not name.startswith(("SLURM", "SOFTGPU_", "CUDA_", "COTENANT_"))}
         self.env["SLURM_CONF"] = str(self.dir / "slurm.conf")
@@ -258,7 +273,9 @@ class Cluster:
         # Partitions come behind the nodes that they are of.
         lines = conf.strip().splitlines()
         lines.sort(key=lambda line: line.startswith("PartitionName"))
-        (self.dir / "slurm.conf").write_text("\n".join(lines) + "\n")
+        conf = "\n".join(lines) + "\n"
+        (self.dir / "slurm.conf").write_text(conf)
+        (self.dir / "patient.conf").write_text(re.sub("(?m)^MessageTimeout=.*", "MessageTimeout=60", conf))
         (self.dir / "gres.conf").write_text(gres)
         (self.dir / "cgroup.conf").write_text(CGROUP_CONF.lstrip())
         (self.dir / "plugstack.conf").write_text(
@@ -282,11 +299,11 @@ class Cluster:
         munge = self.dir / "munge"
         self.start("munged", ["munged", "--foreground", "--force", f"--key-file={munge}/key", f"--socket={munge}/socket",
                               f"--pid-file={munge}/pid", f"--log-file={munge}/log", f"--seed-file={munge}/seed"])
-        eventually((munge / "socket").exists, "munged listens")
+        eventually(lambda: self.run("munge", "-n", f"--socket={munge}/socket").returncode == 0, "munged answers")
         self.start_controller()
         for node in NODES:
             self.start_slurmd(node)
-        eventually(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes are idle", 30)
+        eventually(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes are idle")
         self.wait_for_devices()
 
     def start(self, name, command):
@@ -297,19 +314,19 @@ class Cluster:
 
     def start_controller(self):
         self.start("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
-        eventually(lambda: self.run("scontrol", "ping").stdout.find("is UP") > 0, "slurmctld answers", 30)
+        eventually(lambda: self.run("scontrol", "ping").stdout.find("is UP") > 0, "slurmctld answers")
 
     def wait_for_devices(self):
         """slurmctld's plugin asks it for the devices, and refuses whoever needs whole ones before it has heard."""
         eventually(lambda: "not known yet" not in self.run("sbatch", "--test-only", "--gres=gpu:1", "--wrap=true").stderr,
-                   "the devices are known", 30)
+                   "the devices are known")
 
     def start_slurmd(self, node):
         self.start(node, ["slurmd", "-D", "-N", node, "-f", self.env["SLURM_CONF"]])
 
     def kill(self, name, sig=signal.SIGKILL):
         self.daemons[name].send_signal(sig)
-        self.daemons[name].wait(20)
+        self.daemons[name].wait(60)
 
     def close(self):
         with contextlib.suppress(Exception):
@@ -332,10 +349,13 @@ class Cluster:
 
     # --- asking Slurm ---
 
-    def run(self, *words, user=None, env=None, text=None, timeout=60):
+    def run(self, *words, user=None, env=None, text=None, timeout=120):
+        """Commands wait longer for an answer than daemons do for each other."""
         become = ["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"] if user else []
+        patient = {"SLURM_CONF": str(self.dir / "patient.conf")}
         return subprocess.run([str(word) for word in [*self.inside(HEAD), *become, *words]],
-                              env=self.env | (env or {}), text=True, capture_output=True, cwd="/", timeout=timeout,
+                              env=self.env | patient | (env or {}), text=True, capture_output=True, cwd="/",
+                              timeout=timeout,
                               **({"input": text} if text is not None else {"stdin": subprocess.DEVNULL}))
 
     def do(self, *words, **options):
@@ -373,17 +393,30 @@ class Cluster:
     def end_jobs(self):
         self.run("scancel", "--user=root")
         self.run("scancel", f"--user={USER}")
-        eventually(lambda: not self.run("squeue", "-h").stdout.strip(), "no job is left", 30)
+        eventually(self.has_no_jobs, "no job is left")
         for job in self.jobs:
             job.close()
         self.jobs.clear()
 
     def come_to_rest(self):
         """No job, no tenant, and what is booked is what is used: nothing."""
-        eventually(lambda: not self.run("squeue", "-h").stdout.strip(), "no job is left", 30)
+        eventually(self.has_no_jobs, "no job is left")
         for host in self.nodes.values():
-            eventually(lambda: not host.json("list")["tenants"], "no tenant is left", 10)
-        eventually(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes are idle", 30)
+            eventually(lambda: not host.json("list")["tenants"], "no tenant is left")
+            self.forget_evictions(host)
+        eventually(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes are idle")
+
+    def has_no_jobs(self):
+        done = self.run("squeue", "-h")
+        return done.returncode == 0 and not done.stdout.strip()
+
+    def forget_evictions(self, host):
+        """No more than three are ended of a device in ten minutes, but a daemon that begins anew knows of none."""
+        last = max((event["id"] for kind in ("evicted", "ended") for event in host.events(kind)), default=0)
+        if last != self.evictions.get(host, 0):
+            host.stop()
+            host.start()
+        self.evictions[host] = last
 
     # --- jobs ---
 
@@ -415,7 +448,7 @@ class Cluster:
     def occupy(self, *options, **others):
         """Submits a job that takes its part of a device and leaves it alone, and waits until it has it."""
         number = int(self.do("sbatch", "--parsable", "--output=/dev/null", *options, "--wrap=sleep 600", **others))
-        eventually(lambda: self.show_job(number)["JobState"] == "RUNNING", f"job {number} runs", 30)
+        eventually(lambda: self.show_job(number)["JobState"] == "RUNNING", f"job {number} runs")
 
 
 def remove_cgroups():
