@@ -5,7 +5,7 @@ import ctypes
 import os
 import signal
 
-from conftest import MIB, OUT_OF_MEMORY, eventually
+from conftest import MIB, OUT_OF_MEMORY, PATIENCE, eventually
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 WALL = 0x40000000
@@ -56,10 +56,10 @@ def test_killed_when_nobody_answers(supervised_host):
     # Within its limit nobody needs an answer.
     assert tenant.alloc(MIB) > 0 and other.alloc(MIB) > 0
     tenant.send(f"alloc {300 * MIB}")
-    assert tenant.process.wait(20) == 128 + signal.SIGKILL
+    assert tenant.process.wait(PATIENCE) == 128 + signal.SIGKILL
     assert other.alloc(MIB) > 0
     supervised_host.start()
-    event = eventually(lambda: supervised_host.events("killed", "t"), "it is told by the next daemon")[0]
+    event = supervised_host.told("killed", "t")[0]
     assert event["size"] == 300 * MIB and event["call"] == "cuMemAlloc_v2"
 
 
@@ -68,7 +68,7 @@ def test_allowed_when_nobody_answers(supervised_host):
     without_daemon_and_holder(supervised_host)
     assert tenant.alloc(300 * MIB) > 0
     supervised_host.start()
-    event = eventually(lambda: supervised_host.events("overrun", "t"), "it is told by the next daemon")[0]
+    event = supervised_host.told("overrun", "t")[0]
     assert event["size"] == 300 * MIB
     assert supervised_host.book("t")["memory.allocated"] == 600 * MIB
     assert tenant.ask("check") == ["right"]
@@ -78,19 +78,19 @@ def test_killed_when_a_debugger_has_it(supervised_host):
     tenant = tenant_that_dies(supervised_host)
     with traced(tenant.pid()):
         tenant.send(f"alloc {300 * MIB}")
-        event = eventually(lambda: supervised_host.events("killed", "t"), "it is killed", 20)[0]
+        event = supervised_host.told("killed", "t")[0]
     assert event["size"] == 300 * MIB
-    assert tenant.process.wait(20) == 128 + signal.SIGKILL
+    assert tenant.process.wait(PATIENCE) == 128 + signal.SIGKILL
 
 
 def test_allowed_when_a_debugger_has_it(supervised_host):
     tenant = tenant_that_may(supervised_host)
     with traced(tenant.pid()):
         assert tenant.alloc(300 * MIB) > 0
-    assert eventually(lambda: supervised_host.events("overrun", "t"), "it is told")[0]["size"] == 300 * MIB
+    assert supervised_host.told("overrun", "t")[0]["size"] == 300 * MIB
     assert supervised_host.book("t")["memory.allocated"] == 600 * MIB
-    # Let go, it is answered as ever.
-    assert tenant.alloc(MIB) == -OUT_OF_MEMORY
+    # Let go, it is answered as ever, where a second is enough for the holder.
+    eventually(lambda: tenant.alloc(MIB) == -OUT_OF_MEMORY, "its calls are answered again")
 
 
 def test_deny_is_refused_where_no_program_can_answer(supervised_host):

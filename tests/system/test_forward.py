@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from conftest import COTENANT, GIB, MIB, OUT_OF_MEMORY, TENANT, eventually
+from conftest import COTENANT, GIB, MIB, OUT_OF_MEMORY, PATIENCE, TENANT, eventually
 
 # What the guest's NVML says of device 0: total, used and free.
 MEMORY = """
@@ -56,7 +56,7 @@ def test_nvml_shows_the_limit_of_what_executes(host):
 
     def memory():
         env = host.env | {"COTENANT_FORWARD": socket, "LD_LIBRARY_PATH": path}
-        out = subprocess.run([sys.executable, "-c", MEMORY], env=env, text=True, capture_output=True, timeout=30)
+        out = subprocess.run([sys.executable, "-c", MEMORY], env=env, text=True, capture_output=True, timeout=PATIENCE)
         assert out.returncode == 0, out.stderr
         return [int(word) for word in out.stdout.split()]
     assert tenant.alloc(512 * MIB) > 0
