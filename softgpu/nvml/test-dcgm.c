@@ -147,7 +147,8 @@ static void features_read(nvmlDevice_t device)
 		      call_device(nvmlDeviceGetActiveVgpus, unsigned *,
 				  unsigned *)(device, &n, NULL) == NVML_ERROR_NOT_SUPPORTED,
 	      "DCGM: nor into virtual GPUs");
-	check(is_answer(call_device(nvmlDeviceGetAccountingMode, unsigned *)(device, &now)),
+	check(is_answer(call_device(nvmlDeviceGetAccountingMode, unsigned *)(device, &now)) &&
+		      is_answer(call_device(nvmlDeviceSetAccountingMode, int)(device, 1)),
 	      "DCGM: accounting");
 }
 
