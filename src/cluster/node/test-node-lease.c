@@ -78,11 +78,101 @@ static void test_order(void)
 	      "lease: wherever the cut falls, all has ended before Slurm gives up the node");
 }
 
+static void test_resumed(void)
+{
+	const struct node_lease heard = { .asked_ms = 1000,
+					  .timeout_ms = TIMEOUT,
+					  .is_known = true };
+	struct node_lease lease;
+
+	node_lease_resume(&lease, &heard, 2000);
+	is(&lease, 2000, NODE_LEASE_GO_ON, 3000, "one that was started anew goes on with it");
+	is(&lease, 5000, NODE_LEASE_TERM, 1000, "to its end");
+	node_lease_resume(&lease, &heard, 3600000);
+	is(&lease, 3600000, NODE_LEASE_GO_ON, 2000,
+	   "if nobody was there for long, Slurm is asked first");
+	is(&lease, 3602000, NODE_LEASE_TERM, 1000, "for a sixth of its time");
+	is(&lease, 3603000, NODE_LEASE_KILL, FOREVER, "and no longer");
+	node_lease_resume(&lease, &lease, 3601000);
+	is(&lease, 3602000, NODE_LEASE_TERM, 1000,
+	   "who is started anew again does not ask for longer");
+	node_lease_resume(&lease, &lease, 7200000);
+	is(&lease, 7200000, NODE_LEASE_GO_ON, 2000, "unless nobody was there for long again");
+	node_lease_renew(&lease, 7200500, TIMEOUT, 7200600);
+	is(&lease, 7200600, NODE_LEASE_GO_ON, 3900, "and one that is heard goes on");
+	node_lease_resume(&lease, &heard, 999);
+	is(&lease, FOREVER, NODE_LEASE_GO_ON, FOREVER, "what is of the future is not known");
+}
+
+static void test_resumed_after_term(void)
+{
+	struct node_lease lease = { .asked_ms = 1000, .timeout_ms = TIMEOUT, .is_known = true };
+
+	check(node_lease_note_term(&lease) && !node_lease_note_term(&lease),
+	      "lease: that SIGTERM was sent is noted once");
+	node_lease_resume(&lease, &lease, 5900);
+	is(&lease, 5900, NODE_LEASE_TERM, 100, "who is started after SIGTERM asks nobody first");
+}
+
+static uint64_t random_below(uint64_t below)
+{
+	static uint64_t state = 88172645463325252;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (state >> 11) % below;
+}
+
+/*
+ * After the last answer whoever holds the lease is killed again and again, and for @away_ms in all there is
+ * nobody.
+ *
+ * Return: when SIGKILL was ordered.
+ */
+static uint64_t kill_again_and_again(uint64_t timeout_ms, uint64_t away_ms)
+{
+	struct node_lease lease = { .asked_ms = 1000, .timeout_ms = timeout_ms, .is_known = true };
+	uint64_t now_ms = lease.asked_ms, left_ms = away_ms, n, wait_ms;
+	enum node_lease_order order;
+
+	for (;;) {
+		for (n = random_below(timeout_ms / 4); n > 0; n--, now_ms++) {
+			order = node_lease_look(&lease, now_ms, &wait_ms);
+			if (order == NODE_LEASE_KILL)
+				return now_ms;
+			if (order == NODE_LEASE_TERM)
+				node_lease_note_term(&lease);
+		}
+		n = random_below(left_ms);
+		left_ms -= n;
+		now_ms += n;
+		node_lease_resume(&lease, &lease, now_ms);
+	}
+}
+
+static void test_killed(void)
+{
+	uint64_t late = 0, latest = 0, end, i;
+
+	for (i = 0; i < 3000; i++) {
+		end = kill_again_and_again(TIMEOUT, /* away_ms= */ TIMEOUT / 12);
+		late += end >= 1000 + 2 * TIMEOUT / 3;
+		latest = MAX(latest, end);
+	}
+	check(late == 0 && latest > 1000 + TIMEOUT / 3,
+	      "lease: whenever who holds it is killed, all has ended in time: after %llu ms",
+	      (unsigned long long)latest - 1000);
+}
+
 int main(void)
 {
 	test_contact();
 	test_answers();
 	test_clock();
 	test_order();
+	test_resumed();
+	test_resumed_after_term();
+	test_killed();
 	return check_result();
 }
