@@ -53,11 +53,14 @@ def test_no_two_copies_run_at_once(networked, hearing):  # noqa: F811
 
 
 def test_a_slurmctld_that_is_gone_for_longer_than_a_lease_ends_nothing(networked, hearing):  # noqa: F811
+    """Also where who asks it is started anew meanwhile, and cannot be told any more where it was."""
     service = Service(hearing, "web")
     first = service.goes_on()
     # What it began in the last five seconds Slurm may forget, and then ends.
     time.sleep(6)
     networked.kill("slurmctld")
+    hearing.kill_node(first[0])
+    hearing.start_node(first[0])
     time.sleep(networked.slurmd_timeout)
     service.beats()
     networked.start_controller()

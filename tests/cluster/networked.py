@@ -43,6 +43,7 @@ class Hearing(Controller):
         self.address = f"{cluster.address(HEAD)}:{PORT}"
         self.munge = f"--munge-socket={cluster.dir}/munge/socket"
         self.options += [f"--listen={self.address}", "--silent=2s", self.munge]
+        self.leases = {node: folder / f"{node}.lease" for node in NODES}
         self.logs = {node: folder / f"{node}.log" for node in NODES}
         self.nodes = {}
 
@@ -56,8 +57,13 @@ class Hearing(Controller):
         with open(self.logs[node], "ab") as log:
             self.nodes[node] = subprocess.Popen(
                 [*self.cluster.inside(node), NODE, f"--node={node}", f"--controller={self.address}", self.munge,
-                 f"--socket={self.cluster.nodes[node].dir}/socket", "--interval=500ms", f"--batch-program={BATCH}"],
+                 f"--socket={self.cluster.nodes[node].dir}/socket", "--interval=500ms", f"--batch-program={BATCH}",
+                 f"--state={self.leases[node]}"],
                 env=self.cluster.env, stdout=log, stderr=log)
+
+    def kill_node(self, node):
+        self.nodes[node].kill()
+        self.nodes[node].wait(30)
 
     def said(self, node):
         return self.logs[node].read_text()

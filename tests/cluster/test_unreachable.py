@@ -18,21 +18,34 @@ def hearing(networked, tmp_path):
         yield hearing
 
 
-def test_what_runs_on_a_node_that_is_cut_off_ends_before_it_is_started_elsewhere(networked, hearing):
+def test_what_runs_on_nodes_that_are_cut_off_ends_before_it_is_started_elsewhere(networked, hearing):
+    """Also where who ends it has heard nothing himself: the one before him was killed, and had written it down."""
     network = networked.network
-    services = [Service(hearing, "web"), Service(hearing, "base")]
-    first = [service.goes_on() for service in services]
-    # Binpacked onto one node.
-    node = first[0][0]
-    assert first[1][0] == node
-    network.cut(node)
-    second = [service.goes_on(besides=[was]) for service, was in zip(services, first)]
-    for service, was, now in zip(services, first, second):
-        assert now[0] != node and service.overlap() == 0, service.runs()
-        assert re.search(rf"job-{was[1]} is (ended|killed)", hearing.said(node))
-    network.mend(node)
-    networked.is_heard(node)
-    assert [service.overlap() for service in services] == [0, 0]
+    web = Service(hearing, "web")
+    first = [web.goes_on()]
+    restarted = first[0][0]
+    stays = networked.submit("-w", restarted, "--no-requeue", "--gres=shard:g1:512").started()
+    # Where least is taken, which is on another node now.
+    base = Service(hearing, "base", "--placement=spread")
+    first.append(base.goes_on())
+    other = first[1][0]
+    assert other != restarted
+    eventually(lambda: f"of its jobs here: {stays.number}\n" in hearing.said(restarted), "its agent knows that one", 20)
+    eventually(hearing.leases[other].exists, "the other's has heard of Slurm, too", 20)
+    hearing.kill_node(restarted)
+    network.cut(restarted)
+    hearing.start_node(restarted)
+    network.cut(other)
+    for service, was in zip([web, base], first):
+        now = service.goes_on(besides=[was])
+        assert now[0] not in (restarted, other) and service.overlap() == 0, service.runs()
+        assert re.search(rf"job-{was[1]} is (ended|killed)", hearing.said(was[0]))
+    assert stays.alloc(GIB // 4) > 0
+    for node in (restarted, other):
+        network.mend(node)
+    for node in (restarted, other):
+        networked.is_heard(node)
+    assert [service.overlap() for service in (web, base)] == [0, 0]
 
 
 def test_a_node_that_is_cut_off_protects_who_is_within_his_request(networked, hearing):

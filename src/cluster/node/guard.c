@@ -2,13 +2,14 @@
 /*
  * Slurm is asked by a program of its own, as its library may keep whoever calls it waiting for as long as
  * it likes. It prints a line for each answer; all that is done here is to wait for the next one, or for
- * the end of the lease.
+ * the end of the lease. Whichever of the two is killed is started anew with the latest line.
  */
 #include "cluster/node/guard.h"
 
-#include "cluster/node/node-lease.h"
+#include "cluster/node/lease-memory.h"
 
 #include "api/client.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -22,16 +23,17 @@
 
 extern char **environ;
 
-#define LINE_BYTES     65536
+#define BOOT_ID	       "/proc/sys/kernel/random/boot_id"
 #define LOOK_MOST_MS   500 /* poll() does not count while the machine sleeps */
 #define LOOK_AGAIN_MS  100
 #define START_AGAIN_MS 1000
 
 /**
  * struct guard - all of it
- * @kept:	the jobs that Slurm starts nowhere else, as it has written them: "3 7"
+ * @memory:	the lease, and the latest line
  * @is_told:	the jobs have been told to end, since Slurm was heard last
  * @has_complained:	what does not work is in the log, since it worked last
+ * @save_error:	the one of @memory that is in the log
  * @pid:	of the program that asks Slurm; 0 where it does not run
  * @fd:		what it prints, -1 likewise
  * @line:	the beginning of its next line
@@ -39,13 +41,13 @@ extern char **environ;
  */
 struct guard {
 	const struct guard_options *options;
-	struct node_lease lease;
-	char kept[LINE_BYTES];
+	struct lease_memory memory;
 	bool is_told;
 	bool has_complained;
+	int save_error;
 	pid_t pid;
 	int fd;
-	char line[LINE_BYTES];
+	char line[CONTACT_LINE_SIZE];
 	size_t len;
 	uint64_t start_ms;
 };
@@ -72,7 +74,8 @@ static int complain(struct guard *g, int r, const char *what, const char *why)
 static int start_program(struct guard *g)
 {
 	char *arguments[] = { (char *)g->options->batch_program, (char *)"contact",
-			      (char *)g->options->node, NULL };
+			      (char *)g->options->node, *g->memory.said ? g->memory.said : NULL,
+			      NULL };
 	posix_spawn_file_actions_t files;
 	int ends[2], r;
 
@@ -119,28 +122,48 @@ static void keep_running(struct guard *g)
 	}
 }
 
-static void note_kept(struct guard *g, const char *jobs)
+/* What was said before, also to an earlier cotenant-node of this boot. */
+static void remember(struct guard *g)
 {
-	if (str_eq(jobs, g->kept))
-		return;
-	str_copy(g->kept, sizeof(g->kept), jobs);
-	log_info("Slurm starts nowhere else, of its jobs here: %s", *jobs ? jobs : "none");
+	const char *path = g->options->state;
+	_cleanup_free_ char *boot_id = NULL;
+	int r;
+
+	r = file_read_at(AT_FDCWD, BOOT_ID, BOOT_ID_SIZE, &boot_id, NULL);
+	if (r == 0)
+		boot_id[strcspn(boot_id, "\n")] = '\0';
+	else
+		log_warn(r, "cannot read " BOOT_ID);
+	r = lease_memory_open(&g->memory, path, boot_id ? boot_id : "", now_ms());
+	if (r < 0)
+		log_warn(r, "%s does not say when Slurm was heard last", path);
+	else if (g->memory.lease.is_known)
+		log_info("Slurm was last heard %" PRIu64 " s ago",
+			 (now_ms() - g->memory.lease.asked_ms) / 1000);
 }
 
-/* ASKED_MS TIMEOUT_MS [JOB ...] */
-static void take_line(struct guard *g, char *line)
+static void complain_of_saving(struct guard *g)
 {
-	char *state = NULL, *word = strtok_r(line, " ", &state);
-	uint64_t asked_ms, timeout_ms;
+	if (g->memory.save_error && g->memory.save_error != g->save_error)
+		log_warn(
+			g->memory.save_error,
+			"cannot write %s: if this is ended, it is not known when Slurm was heard last",
+			g->options->state);
+	g->save_error = g->memory.save_error;
+}
 
-	if (!word || str_parse_u64(word, &asked_ms) < 0)
+static void take_line(struct guard *g, const char *line)
+{
+	_cleanup_free_ char *before = strdup(lease_memory_kept(&g->memory));
+	const char *kept;
+
+	if (lease_memory_hear(&g->memory, line, now_ms()) < 0)
 		return;
-	word = strtok_r(NULL, " ", &state);
-	if (!word || str_parse_u64(word, &timeout_ms) < 0)
-		return;
-	node_lease_renew(&g->lease, asked_ms, timeout_ms, now_ms());
 	g->has_complained = false;
-	note_kept(g, state ? state : "");
+	complain_of_saving(g);
+	kept = lease_memory_kept(&g->memory);
+	if (before && !str_eq(before, kept))
+		log_info("Slurm starts nowhere else, of its jobs here: %s", *kept ? kept : "none");
 }
 
 static void read_lines(struct guard *g)
@@ -174,7 +197,8 @@ static bool is_kept(const struct guard *g, const char *job)
 	size_t len = strlen(job);
 	const char *at;
 
-	for (at = g->kept; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+	for (at = lease_memory_kept(&g->memory); *at;
+	     at += strcspn(at, " "), at += strspn(at, " ")) {
 		if (strcspn(at, " ") == len && strncmp(at, job, len) == 0)
 			return true;
 	}
@@ -253,9 +277,10 @@ void guard_run(const struct guard_options *options, const volatile sig_atomic_t 
 	struct pollfd p;
 
 	guard.options = options;
+	remember(&guard);
 	while (!*is_over) {
 		keep_running(&guard);
-		most_ms = carry_out(&guard, node_lease_look(&guard.lease, now_ms(), &wait_ms));
+		most_ms = carry_out(&guard, lease_memory_look(&guard.memory, now_ms(), &wait_ms));
 		p = (struct pollfd){ .fd = guard.fd, .events = POLLIN };
 		if (poll(&p, 1, MIN(wait_ms, most_ms)) > 0)
 			read_lines(&guard);

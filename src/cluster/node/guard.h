@@ -17,11 +17,13 @@
  * @node:		as Slurm calls it
  * @socket:		of cotenantd
  * @batch_program:	cotenant-slurm, by its path or its name
+ * @state:		the file of lease-memory.h
  */
 struct guard_options {
 	const char *node;
 	const char *socket;
 	const char *batch_program;
+	const char *state;
 };
 
 /**

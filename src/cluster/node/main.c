@@ -22,6 +22,8 @@
 
 #define DEFAULT_INTERVAL "5s"
 #define DEFAULT_BATCH	 "cotenant-slurm"
+/* In memory, and gone with the boot, as the jobs are. */
+#define DEFAULT_STATE "/run/cotenant/node-lease"
 
 static volatile sig_atomic_t is_over;
 
@@ -60,8 +62,8 @@ static void tell_again_and_again(const struct tell_options *options, uint64_t in
 static int usage(void)
 {
 	printf("cotenant-node --controller=HOST:PORT [--controller-user=NAME] [--node=NAME] [--socket=PATH]\n"
-	       "        [--interval=TIME] [--munge-socket=PATH] [--batch-program=PATH]: tell a cotenant-cluster that listens\n"
-	       "        there of this node; end what Slurm may start elsewhere when it does not hear the node\n");
+	       "        [--interval=TIME] [--munge-socket=PATH] [--batch-program=PATH] [--state=FILE]: tell a cotenant-cluster\n"
+	       "        that listens there of this node; end what Slurm may start elsewhere when it does not hear the node\n");
 	return 2;
 }
 
@@ -91,31 +93,31 @@ static void *guard(void *userdata)
 }
 
 /* Signals are for the thread that sleeps long. */
-static int start_guard(struct guard_options *options, pthread_t *ret)
+static int start_guard(const struct guard_options *options, pthread_t *ret)
 {
 	sigset_t all, before;
 	int r;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(ret, NULL, guard, options);
+	r = -pthread_create(ret, NULL, guard, (void *)options);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
 
-/* @batch_program: "" where nobody is to guard anything */
-static int run(const struct tell_options *options, uint64_t interval_ms, const char *batch_program)
+/* Where there is no batch program, nobody is to guard anything. */
+static int run(const struct tell_options *options, uint64_t interval_ms,
+	       const struct guard_options *guarded)
 {
-	struct guard_options guarded = { options->node, options->socket, batch_program };
 	pthread_t thread;
 	int r = 0;
 
-	if (*batch_program)
-		r = start_guard(&guarded, &thread);
+	if (*guarded->batch_program)
+		r = start_guard(guarded, &thread);
 	if (r < 0)
 		return log_err(r, "cannot start a thread");
 	tell_again_and_again(options, interval_ms);
-	if (*batch_program)
+	if (*guarded->batch_program)
 		pthread_join(thread, NULL);
 	return 0;
 }
@@ -130,22 +132,28 @@ int main(int argc, char **argv)
 		{ "interval", required_argument, NULL, 'i' },
 		{ "munge-socket", required_argument, NULL, 'm' },
 		{ "batch-program", required_argument, NULL, 'b' },
+		{ "state", required_argument, NULL, 'f' },
 		{},
 	};
 	const struct sigaction action = { .sa_handler = on_signal };
 	char name[256] = "";
 	struct tell_options options = { .node = own_name(name), .socket = API_DEFAULT_SOCKET };
-	const char *interval = DEFAULT_INTERVAL, *user = "root", *batch_program = DEFAULT_BATCH;
+	struct guard_options guarded = { .batch_program = DEFAULT_BATCH, .state = DEFAULT_STATE };
+	const char *interval = DEFAULT_INTERVAL, *user = "root";
 	uint64_t interval_ms;
 	int c;
 
 	log_init("cotenant-node", LOG_INFO);
 	while ((c = getopt_long(argc, argv, "", table, NULL)) >= 0) {
 		const char **const texts[] = {
-			['c'] = &options.controller, ['u'] = &user,
-			['n'] = &options.node,	     ['s'] = &options.socket,
-			['i'] = &interval,	     ['m'] = &options.munge_socket,
-			['b'] = &batch_program,
+			['c'] = &options.controller,
+			['u'] = &user,
+			['n'] = &options.node,
+			['s'] = &options.socket,
+			['i'] = &interval,
+			['m'] = &options.munge_socket,
+			['b'] = &guarded.batch_program,
+			['f'] = &guarded.state,
 		};
 
 		if (c == '?')
@@ -164,5 +172,7 @@ int main(int argc, char **argv)
 			       interval);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	return run(&options, interval_ms, batch_program) < 0;
+	guarded.node = options.node;
+	guarded.socket = options.socket;
+	return run(&options, interval_ms, &guarded) < 0;
 }

@@ -5,6 +5,8 @@
  * the machine itself, so no cut is taken for that.
  */
 #include "cluster/slurm/contact.h"
+
+#include "cluster/contact-line.h"
 #include "cluster/slurm/slurm-api.h"
 
 #include "base/str.h"
@@ -26,13 +28,20 @@
 /**
  * struct contact - what is kept from one look to the next
  * @conf:	NULL until it was loaded
+ * @timeout_ms:	SlurmdTimeout, and
+ * @controllers:	as in a line: of @conf, or of what was said before; NULL until then
  * @kept:	the jobs' numbers, each with a space before it
+ * @kept_ms:	when they were loaded; 0 until then
+ * @is_known:	all of a line was loaded, or said before
  */
 struct contact {
 	const char *node;
 	slurm_conf_t *conf;
+	uint64_t timeout_ms;
+	char *controllers;
 	struct text kept;
 	uint64_t kept_ms;
+	bool is_known;
 };
 
 static uint64_t now_ms(void)
@@ -43,23 +52,46 @@ static uint64_t now_ms(void)
 	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
 }
 
-static uint64_t timeout_ms(const struct contact *c)
+/* --- what Slurm says --- */
+
+static char *controllers_of(const slurm_conf_t *conf)
 {
-	return c->conf->slurmd_timeout * 1000ULL;
+	struct text t = {};
+	uint32_t i, k;
+
+	for (i = 0; i < conf->control_cnt; i++) {
+		for (k = 0; k < conf->slurmctld_port_count; k++)
+			text_addf(&t, "%s%s:%" PRIu32, t.len ? "," : "", conf->control_addr[i],
+				  conf->slurmctld_port + k);
+	}
+	if (!t.len)
+		text_add(&t, CONTACT_NO_CONTROLLER);
+	return text_take(&t);
 }
 
-/* --- what Slurm says --- */
+static int take_conf(struct contact *c, slurm_conf_t *conf)
+{
+	char *controllers = controllers_of(conf);
+
+	if (!controllers) {
+		slurm_free_ctl_conf(conf);
+		return -ENOMEM;
+	}
+	if (c->conf)
+		slurm_free_ctl_conf(c->conf);
+	free(c->controllers);
+	c->conf = conf;
+	c->controllers = controllers;
+	c->timeout_ms = conf->slurmd_timeout * 1000ULL;
+	return 0;
+}
 
 static int load_conf(struct contact *c)
 {
 	slurm_conf_t *conf = NULL;
 
-	if (slurm_load_ctl_conf(c->conf ? c->conf->last_update : 0, &conf) == SLURM_SUCCESS) {
-		if (c->conf)
-			slurm_free_ctl_conf(c->conf);
-		c->conf = conf;
-		return 0;
-	}
+	if (slurm_load_ctl_conf(c->conf ? c->conf->last_update : 0, &conf) == SLURM_SUCCESS)
+		return take_conf(c, conf);
 	return c->conf && slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA ? 0 : -EIO;
 }
 
@@ -96,7 +128,7 @@ static int load_kept(struct contact *c, uint64_t now)
 	job_info_msg_t *jobs = NULL;
 	uint32_t i;
 
-	if (c->kept_ms && now - c->kept_ms < MIN(timeout_ms(c) / 3, (uint64_t)JOBS_EVERY_MS))
+	if (c->kept_ms && now - c->kept_ms < MIN(c->timeout_ms / 3, (uint64_t)JOBS_EVERY_MS))
 		return 0;
 	if (slurm_load_jobs(0, &jobs, SHOW_ALL) != SLURM_SUCCESS)
 		return -EIO;
@@ -109,6 +141,9 @@ static int load_kept(struct contact *c, uint64_t now)
 			text_addf(&c->kept, " %" PRIu32, job->job_id);
 	}
 	slurm_free_job_info_msg(jobs);
+	c->is_known = !c->kept.failed;
+	if (!c->is_known)
+		return -ENOMEM;
 	c->kept_ms = now;
 	return 0;
 }
@@ -131,13 +166,18 @@ static bool refuses_one(const struct addrinfo *to)
 	       getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == ECONNREFUSED;
 }
 
-static bool refuses(const char *host, const char *port)
+/* @controller: HOST:PORT, of which the last colon is the one; it is cut there */
+static bool refuses(char *controller)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found, *at;
+	char *port = strrchr(controller, ':');
 	bool all = true;
 
-	if (getaddrinfo(host, port, &hints, &found) != 0)
+	if (!port)
+		return false;
+	*port++ = '\0';
+	if (getaddrinfo(controller, port, &hints, &found) != 0)
 		return false;
 	for (at = found; at && all; at = at->ai_next)
 		all = refuses_one(at);
@@ -146,29 +186,37 @@ static bool refuses(const char *host, const char *port)
 }
 
 /* Of several controllers each has to refuse, on each of its ports. */
-static bool nobody_listens(const slurm_conf_t *conf)
+static bool nobody_listens(const char *controllers)
 {
-	bool all = conf && conf->control_cnt > 0 && conf->slurmctld_port_count > 0;
-	uint32_t i, k, n_ports = conf ? conf->slurmctld_port_count : 0;
-	char port[16];
+	_cleanup_free_ char *list = strdup(controllers);
+	char *state = NULL, *at = list ? strtok_r(list, ",", &state) : NULL;
+	bool all = at != NULL;
 
-	for (i = 0; all && i < conf->control_cnt; i++) {
-		for (k = 0; all && k < n_ports; k++) {
-			snprintf(port, sizeof(port), "%" PRIu32, conf->slurmctld_port + k);
-			all = refuses(conf->control_addr[i], port);
-		}
-	}
+	for (; at && all; at = strtok_r(NULL, ",", &state))
+		all = refuses(at);
 	return all;
 }
 
 /* --- again and again --- */
 
-/* Return: when it was asked, or 0 where there was no contact. */
+static bool is_gone(const struct contact *c)
+{
+	return c->is_known && nobody_listens(c->controllers);
+}
+
+/*
+ * Slurm's library tries for MessageTimeout to reach one that is gone. Whoever has not reached it himself yet
+ * cannot wait for that: what was heard by the one before him is old already.
+ *
+ * Return: when it was asked, or 0 where there was no contact.
+ */
 static uint64_t look(struct contact *c)
 {
 	uint64_t asked_ms = now_ms();
 	int r;
 
+	if (!c->conf && is_gone(c))
+		return asked_ms;
 	r = load_conf(c);
 	if (r == 0)
 		r = load_kept(c, asked_ms);
@@ -177,29 +225,51 @@ static uint64_t look(struct contact *c)
 	if (r >= 0)
 		return r ? asked_ms : 0;
 	asked_ms = now_ms();
-	return nobody_listens(c->conf) ? asked_ms : 0;
+	return is_gone(c) ? asked_ms : 0;
 }
 
 static uint64_t pause_of(const struct contact *c)
 {
-	uint64_t ms = c->conf ? timeout_ms(c) / LOOKS_PER_TIMEOUT : LOOK_MOST_MS;
+	uint64_t ms = c->controllers ? c->timeout_ms / LOOKS_PER_TIMEOUT : LOOK_MOST_MS;
 
 	return MAX(MIN(ms, (uint64_t)LOOK_MOST_MS), (uint64_t)LOOK_LEAST_MS);
 }
 
-void contact_tell(const char *node)
+/* Return: whether somebody still reads what is printed: without contact that would not be tried. */
+static bool wait_for_next(const struct contact *c)
+{
+	struct pollfd p = { .fd = STDOUT_FILENO };
+
+	return poll(&p, 1, pause_of(c)) <= 0;
+}
+
+/* Whoever is started while nobody answers knows what the one before has said. */
+static void go_on_from(struct contact *c, const char *line)
+{
+	struct contact_line said;
+
+	if (!line || contact_line_parse(line, &said) < 0)
+		return;
+	c->controllers = strndup(said.controllers, said.controllers_len);
+	c->timeout_ms = said.timeout_ms;
+	if (*said.kept)
+		text_addf(&c->kept, " %s", said.kept);
+	c->is_known = c->controllers && !c->kept.failed;
+}
+
+void contact_tell(const char *node, const char *before)
 {
 	struct contact contact = { .node = node };
 	uint64_t asked_ms;
 
-	for (;;) {
+	go_on_from(&contact, before);
+	do {
 		asked_ms = look(&contact);
-		if (asked_ms) {
-			printf("%" PRIu64 " %" PRIu64 "%s\n", asked_ms, timeout_ms(&contact),
-			       contact.kept.len ? contact.kept.data : "");
-			if (fflush(stdout) != 0)
-				break;
-		}
-		usleep(pause_of(&contact) * 1000);
-	}
+		if (!asked_ms)
+			continue;
+		printf("%" PRIu64 " %" PRIu64 " %s%s\n", asked_ms, contact.timeout_ms,
+		       contact.controllers, contact.kept.len ? contact.kept.data : "");
+		if (fflush(stdout) != 0)
+			break;
+	} while (wait_for_next(&contact));
 }

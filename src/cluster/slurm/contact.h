@@ -10,12 +10,10 @@
 /**
  * contact_tell() - print a line whenever Slurm says that it hears the node, until nobody reads them
  * @node:	as Slurm calls it
+ * @before:	the latest line of the one that was started before this one; NULL for none
  *
- *	ASKED_MS TIMEOUT_MS [JOB ...]
- *
- * ASKED_MS is when it was asked, by CLOCK_BOOTTIME; TIMEOUT_MS is SlurmdTimeout; the jobs are those of the
- * node that Slurm starts nowhere else when it gives up the node.
+ * The lines are those of contact-line.h.
  */
-void contact_tell(const char *node);
+void contact_tell(const char *node, const char *before);
 
 #endif

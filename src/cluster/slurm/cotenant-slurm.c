@@ -8,7 +8,7 @@
  *	cotenant-slurm resume JOB
  *	cotenant-slurm evict JOB PEAK		end it here and start it on another node
  *	cotenant-slurm kill JOB PEAK
- *	cotenant-slurm contact NODE		see contact.h
+ *	cotenant-slurm contact NODE [LINE]	see contact.h
  *
  * One line says what was done, or why not; the exit status is then 1.
  *
@@ -225,9 +225,9 @@ int main(int argc, char **argv)
 {
 	uint64_t job;
 
-	if (argc == 3 && str_eq(argv[1], "contact")) {
+	if ((argc == 3 || argc == 4) && str_eq(argv[1], "contact")) {
 		slurm_init(NULL);
-		contact_tell(argv[2]);
+		contact_tell(argv[2], argv[3]);
 		return 1;
 	}
 	if (argc < 3 || argc > 4 || str_parse_u64(argv[2], &job) < 0 || job == 0 ||

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster/contact-line.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+
+#define DIGITS	    "0123456789"
+#define MOST_DIGITS 20
+/* Slurm has 16 bits for the seconds. */
+#define MOST_TIMEOUT_MS (UINT16_MAX * 1000ULL)
+
+/* A number and the space behind it. */
+static const char *take_number(const char *s, uint64_t *ret)
+{
+	char digits[MOST_DIGITS + 1];
+	size_t len = s ? strspn(s, DIGITS) : 0;
+
+	if (!len || len >= sizeof(digits) || s[len] != ' ')
+		return NULL;
+	memcpy(digits, s, len);
+	digits[len] = '\0';
+	return str_parse_u64(digits, ret) < 0 ? NULL : s + len + 1;
+}
+
+static bool is_visible(const char *s, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		if (s[i] <= ' ' || s[i] > '~')
+			return false;
+	}
+	return true;
+}
+
+int contact_line_parse(const char *line, struct contact_line *ret)
+{
+	struct contact_line said = {};
+	const char *rest;
+
+	if (strlen(line) >= CONTACT_LINE_SIZE)
+		return -EINVAL;
+	rest = take_number(line, &said.asked_ms);
+	rest = take_number(rest, &said.timeout_ms);
+	if (!rest || said.timeout_ms > MOST_TIMEOUT_MS)
+		return -EINVAL;
+	said.controllers = rest;
+	said.controllers_len = strcspn(rest, " ");
+	rest += said.controllers_len;
+	said.kept = *rest ? rest + 1 : rest;
+	if (!said.controllers_len || !is_visible(said.controllers, said.controllers_len) ||
+	    said.kept[strspn(said.kept, DIGITS " ")])
+		return -EINVAL;
+	*ret = said;
+	return 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lease, and what goes with it, remembered beyond the death of who holds it: in a file, which is
+ * replaced whole whenever something is heard.
+ *
+ *	SUM BOOT_ID RESUMED_MS LINE
+ *
+ * The times are of a clock that begins with the machine, so they go with the machine's boot: of another one
+ * nothing runs any more, and nothing has to be ended. A file that is damaged in any way says nothing.
+ */
+#ifndef CLUSTER_LEASE_MEMORY_H
+#define CLUSTER_LEASE_MEMORY_H
+
+#include "cluster/contact-line.h"
+#include "cluster/node/node-lease.h"
+
+#define BOOT_ID_SIZE 37
+
+/**
+ * struct lease_memory - the lease and its file
+ * @boot_id:	of this boot
+ * @said:	the line that was heard last, "" for none
+ * @save_error:	what came of the latest attempt to write the file: 0, or what the kernel said
+ */
+struct lease_memory {
+	const char *path;
+	char boot_id[BOOT_ID_SIZE];
+	struct node_lease lease;
+	char said[CONTACT_LINE_SIZE];
+	int save_error;
+};
+
+/**
+ * lease_memory_open() - begin with what the file says
+ *
+ * Return: 0, also where there is no file, or one of another boot; -EBADMSG where it is damaged, or what the
+ * kernel said: then nothing is known, and one begins with that.
+ */
+int lease_memory_open(struct lease_memory *m, const char *path, const char *boot_id,
+		      uint64_t now_ms);
+
+/**
+ * lease_memory_hear() - a line has come
+ *
+ * Return: 0; -EINVAL if it is none, or older than another one, or of the future.
+ */
+int lease_memory_hear(struct lease_memory *m, const char *line, uint64_t now_ms);
+
+/**
+ * lease_memory_look() - node_lease_look(), and what was ordered is remembered
+ */
+enum node_lease_order lease_memory_look(struct lease_memory *m, uint64_t now_ms,
+					uint64_t *ret_wait_ms);
+
+/**
+ * lease_memory_kept() - the jobs that Slurm starts nowhere else: "3 7"
+ */
+const char *lease_memory_kept(const struct lease_memory *m);
+
+/**
+ * lease_memory_print() - what is in the file
+ *
+ * Return: the bytes, which the caller frees; NULL when there is no memory.
+ */
+char *lease_memory_print(const struct lease_memory *m);
+
+/**
+ * lease_memory_parse() - the lease as it was, and the line, from such bytes
+ * @boot_id:	of this boot
+ * @ret_line:	the part of @bytes that is the line; NULL if the file is of another boot
+ *
+ * Return: 0, or -EBADMSG.
+ */
+int lease_memory_parse(char *bytes, size_t len, const char *boot_id, struct node_lease *ret,
+		       const char **ret_line);
+
+#endif
