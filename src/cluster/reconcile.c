@@ -291,10 +291,30 @@ static int look_at_service(struct pass *pass, const struct reconcile_service *se
 
 /* --- what is missing --- */
 
+static int compare_raises(const void *key, const void *member)
+{
+	const struct reconcile_raise *raise = member;
+
+	return COMPARE(*(const uint32_t *)key, raise->instance);
+}
+
+uint64_t reconcile_request_mib(uint64_t memory_mib, const struct reconcile_raises *raises,
+			       uint32_t instance)
+{
+	const struct reconcile_raise *raise = NULL;
+
+	if (raises && raises->n)
+		raise = bsearch(&instance, raises->items, raises->n, sizeof(*raises->items),
+				compare_raises);
+	return raise ? MAX(memory_mib, raise->memory_mib) : memory_mib;
+}
+
 /* Return: 0; PLACEMENT_E_NO_ROOM, and no other instance of the service has room either. */
 static int submit(struct pass *pass, const struct reconcile_service *service, uint32_t instance)
 {
-	const struct placement_request request = { service->memory_mib, service->compute_permille,
+	const uint64_t memory_mib =
+		reconcile_request_mib(service->memory_mib, service->raises, instance);
+	const struct placement_request request = { memory_mib, service->compute_permille,
 						   service->order, PLACEMENT_NO_NODE,
 						   pass->n_on_node };
 	struct reconcile_action action = {
@@ -305,9 +325,10 @@ static int submit(struct pass *pass, const struct reconcile_service *service, ui
 	if (placement_find(pass->books, pass->view->n_devices, &request, &action.device)) {
 		action.kind = RECONCILE_WAIT;
 		r = action_add(pass, &action);
-		return r < 0 ? r : PLACEMENT_E_NO_ROOM;
+		/* One that asks for more than the others says nothing of them. */
+		return r < 0 || memory_mib > service->memory_mib ? r : PLACEMENT_E_NO_ROOM;
 	}
-	placement_book(&pass->books[action.device], service->memory_mib, service->compute_permille);
+	placement_book(&pass->books[action.device], memory_mib, service->compute_permille);
 	pass->n_on_node[pass->books[action.device].node]++;
 	return action_add(pass, &action);
 }

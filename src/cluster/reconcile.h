@@ -26,10 +26,31 @@
 #define RECONCILE_NO_DEVICE SIZE_MAX
 
 /**
+ * struct reconcile_raises - the instances of a service that ask for more than the others
+ * @items:	in the order of their numbers
+ */
+struct reconcile_raises {
+	struct reconcile_raise {
+		uint32_t instance;
+		uint64_t memory_mib;
+	} * items;
+	size_t n;
+};
+
+/**
+ * reconcile_request_mib() - what an instance asks for
+ * @memory_mib:	what the others do
+ * @raises:	NULL for none
+ */
+uint64_t reconcile_request_mib(uint64_t memory_mib, const struct reconcile_raises *raises,
+			       uint32_t instance);
+
+/**
  * struct reconcile_service - what should be
  * @id:		not 0
  * @priority:	who has more is placed first; then the lower id
  * @order:	how its instances are spread
+ * @raises:	NULL for none
  */
 struct reconcile_service {
 	uint32_t id;
@@ -38,6 +59,7 @@ struct reconcile_service {
 	uint64_t memory_mib;
 	uint32_t compute_permille;
 	enum placement_order order;
+	const struct reconcile_raises *raises;
 };
 
 enum reconcile_state {

@@ -15,8 +15,8 @@
 static struct placement_device devices[2];
 static struct placement_device books[2];
 
-static const struct reconcile_service one = { 1, 1, 0, 10000, 300, PLACEMENT_BINPACK };
-static const struct reconcile_service two = { 1, 2, 0, 10000, 300, PLACEMENT_SPREAD };
+static const struct reconcile_service one = { 1, 1, 0, 10000, 300, PLACEMENT_BINPACK, NULL };
+static const struct reconcile_service two = { 1, 2, 0, 10000, 300, PLACEMENT_SPREAD, NULL };
 
 static struct reconcile_job job(uint32_t id, uint32_t instance, enum reconcile_state state,
 				size_t device)
@@ -119,13 +119,31 @@ static void test_places(void)
 static void test_priority(void)
 {
 	const struct reconcile_service services[] = {
-		{ 3, 3, 0, 20000, 100, PLACEMENT_BINPACK },
-		{ 2, 1, 5, 30000, 100, PLACEMENT_BINPACK },
+		{ 3, 3, 0, 20000, 100, PLACEMENT_BINPACK, NULL },
+		{ 2, 1, 5, 30000, 100, PLACEMENT_BINPACK, NULL },
 	};
 	const char *ordered = orders(services, 2, NULL, 0);
 
 	check(strcmp(ordered, "submit 2.0 at 0, submit 3.0 at 1, wait 3.1") == 0,
 	      "who has more priority is placed first: %s", ordered);
+}
+
+static void test_raised(void)
+{
+	struct reconcile_raise raise = { 0, 30000 };
+	const struct reconcile_raises raises = { &raise, 1 };
+	struct reconcile_service service = two;
+
+	service.raises = &raises;
+	is(&service, NULL, 0, "submit 1.0 at 0, submit 1.1 at 1", "one that was evicted once");
+	check(books[0].booked_mib == 30000 && books[1].booked_mib == 10000,
+	      "asks for what it held then");
+	raise.memory_mib = 50000;
+	is(&service, NULL, 0, "wait 1.0, submit 1.1 at 0", "it waits alone");
+	raise.memory_mib = 5000;
+	is(&service, JOBS(job(8, 1, RUNNING, 1)), "submit 1.0 at 0",
+	   "its service asks for more now");
+	check(books[0].booked_mib == 10000, "and so does it");
 }
 
 int main(void)
@@ -137,5 +155,6 @@ int main(void)
 	test_two_of_one();
 	test_places();
 	test_priority();
+	test_raised();
 	return check_result();
 }

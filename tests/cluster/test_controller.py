@@ -46,6 +46,17 @@ def test_an_evicted_one_asks_for_what_it_held(cluster, controller):
     assert shown["limits"]["memory.low"] == "3G" and len(shown["gpus"]) == 1
     assert [i[0] for i in controller.instances()] == ["greedy.0"] and "for 3072M" in controller.do("log")
     assert controller.do("list").split("\t")[1] == "3072M" and len(controller.jobs("greedy.0")) == 1
+    # What is placed anew, as its node is lost, is another job of the same instance.
+    node, number = job.show("NodeList"), job.number
+    cluster.do("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+    try:
+        cluster.do("scontrol", "requeue", number)
+        eventually(lambda: [i for i in controller.instances() if i[1] == "running" and i[2] != f"job {number}"],
+                   "it runs elsewhere", 20)
+        again = greedy.started()
+        assert again.show("NodeList") != node and again.show("JOB_GRES").endswith(":3072")
+    finally:
+        cluster.do("scontrol", "update", f"nodename={node}", "state=resume")
 
 
 def test_one_whose_node_is_drained_is_placed_anew(cluster, controller):

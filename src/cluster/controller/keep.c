@@ -67,7 +67,8 @@ static void view_of(const struct services *services, const struct world *world,
 
 		wanted[i] =
 			(struct reconcile_service){ s->id,	   s->n_replicas,	s->priority,
-						    s->memory_mib, s->compute_permille, s->order };
+						    s->memory_mib, s->compute_permille, s->order,
+						    &s->raises };
 	}
 	*ret = (struct reconcile_view){
 		wanted,		services->n,	  world->jobs,	  world->n_jobs,
@@ -116,6 +117,28 @@ static int order_all(struct keep *k, const struct services *services, const stru
 	return r;
 }
 
+/*
+ * Slurm knows it of the job alone, and where that is lost with its node, or is ended, the instance is
+ * another job. So it is written down before the job is given a device.
+ */
+static int note_raises(struct store *store, const struct services *services,
+		       const struct world *world)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < world->n_jobs; i++) {
+		const struct reconcile_job *job = &world->jobs[i];
+
+		if (world->job_names[i].is_raised &&
+		    job->memory_mib > service_request_mib(service_by_id(services, job->service),
+							  job->instance))
+			r = store_raise(store, job->service, job->instance, job->memory_mib);
+	}
+	return r < 0 ? log_err(r, "a raised request is not written down: %s", store_reason(store))
+		     : 0;
+}
+
 /* --- again and again --- */
 
 /* Return: 0, or a fault, after which orders may still be on their way. */
@@ -133,7 +156,8 @@ static int look_once(struct keep *k)
 	if (r < 0)
 		return log_err(r, "Slurm does not answer%s%s", reason ? ": " : "",
 			       reason ? reason : "");
-	if (k->listener)
+	r = note_raises(k->store, &services, &world);
+	if (r == 0 && k->listener)
 		r = listener_learn(k->listener, &world);
 	if (r == 0 && channel_now_ms() >= k->quiet_until_ms)
 		r = order_all(k, &services, &world);

@@ -263,7 +263,7 @@ static void show_instance(const struct picture *picture, const struct service *s
 						    : NULL;
 
 	printf("%s.%" PRIu32 "\t%" PRIu64 "M\t", service->name, instance,
-	       job ? job->memory_mib : service->memory_mib);
+	       job ? job->memory_mib : service_request_mib(service, instance));
 	if (job)
 		printf("%s\tjob %" PRIu32 "\t%s %s\n", state_names[job->state], job->id,
 		       device ? device->node : "-", device ? device->type : "");
@@ -301,9 +301,10 @@ static void book_jobs(struct world *world)
 }
 
 static void explain_devices(struct picture *picture, const struct service *service,
-			    const struct reconcile_job *job)
+			    uint32_t instance, const struct reconcile_job *job)
 {
-	struct placement_request request = { job ? job->memory_mib : service->memory_mib,
+	struct placement_request request = { job ? job->memory_mib
+						 : service_request_mib(service, instance),
 					     service->compute_permille, service->order,
 					     job ? job->avoid_node : PLACEMENT_NO_NODE, NULL };
 	struct world *world = &picture->world;
@@ -324,7 +325,7 @@ static int explain(struct picture *picture, const struct service *service, uint3
 
 	show_instance(picture, service, instance);
 	if (!job || job->device == RECONCILE_NO_DEVICE)
-		explain_devices(picture, service, job);
+		explain_devices(picture, service, instance, job);
 	return 0;
 }
 

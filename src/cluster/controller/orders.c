@@ -135,8 +135,8 @@ static int submit(const struct world *world, const struct service *service,
 
 	r = identity_make(service->id, action->instance, &identity);
 	if (r == 0)
-		r = submit_as(world, service, &identity, action->device, service->memory_mib,
-			      ret_job);
+		r = submit_as(world, service, &identity, action->device,
+			      service_request_mib(service, action->instance), ret_job);
 	if (r == -EIO)
 		return failed(words);
 	snprintf(words, ORDER_WORDS, "held, for %s %s", device->node, device->type);

@@ -40,8 +40,10 @@ void services_done(struct services *services)
 {
 	size_t i;
 
-	for (i = 0; i < services->n; i++)
+	for (i = 0; i < services->n; i++) {
 		free(services->items[i].command);
+		free(services->items[i].raises.items);
+	}
 	free(services->items);
 	memset(services, 0, sizeof(*services));
 }
@@ -62,6 +64,11 @@ int service_order_parse(const char *text, enum placement_order *ret)
 const char *service_order_name(enum placement_order order)
 {
 	return order_names[order];
+}
+
+uint64_t service_request_mib(const struct service *service, uint32_t instance)
+{
+	return reconcile_request_mib(service->memory_mib, &service->raises, instance);
 }
 
 uint64_t service_raised(const struct service *service, uint64_t memory_mib, const char *note)

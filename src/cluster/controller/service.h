@@ -6,7 +6,7 @@
 #ifndef CLUSTER_SERVICE_H
 #define CLUSTER_SERVICE_H
 
-#include "cluster/placement.h"
+#include "cluster/reconcile.h"
 
 #define SERVICE_NAME   64
 #define SERVICE_POLICY 16
@@ -20,6 +20,7 @@
  * @compute_permille:	of the device's time; 0 where it takes what is left over
  * @policy:		what is done about over-use, "" for the node's own choice
  * @raise_mib:		an instance that is evicted asks elsewhere for what it held, up to this; 0: no more than before
+ * @raises:		what those that were evicted ask for since then, also where they are placed anew
  */
 struct service {
 	uint32_t id;
@@ -33,6 +34,7 @@ struct service {
 	uint32_t compute_permille;
 	enum placement_order order;
 	uint64_t raise_mib;
+	struct reconcile_raises raises;
 };
 
 struct services {
@@ -51,6 +53,11 @@ void services_done(struct services *services);
  */
 int service_order_parse(const char *text, enum placement_order *ret);
 const char *service_order_name(enum placement_order order);
+
+/**
+ * service_request_mib() - what an instance that has no job asks for
+ */
+uint64_t service_request_mib(const struct service *service, uint32_t instance);
 
 /**
  * service_raised() - what an instance asks for that was evicted

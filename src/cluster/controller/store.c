@@ -19,6 +19,10 @@ static const char schema[] =
 	"CREATE TABLE IF NOT EXISTS services (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE NOT NULL,"
 	" command TEXT NOT NULL, policy TEXT NOT NULL, replicas INTEGER NOT NULL, priority INTEGER NOT NULL,"
 	" memory_mib INTEGER NOT NULL, compute_permille INTEGER NOT NULL, placement INTEGER NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS raises (service INTEGER NOT NULL, instance INTEGER NOT NULL,"
+	" memory_mib INTEGER NOT NULL, PRIMARY KEY (service, instance));"
+	"CREATE TRIGGER IF NOT EXISTS no_raises AFTER DELETE ON services"
+	" BEGIN DELETE FROM raises WHERE service = OLD.id; END;"
 	"CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL,"
 	" instance TEXT NOT NULL, job INTEGER NOT NULL, words TEXT NOT NULL);"
 	"CREATE TABLE IF NOT EXISTS lease (one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL,"
@@ -151,6 +155,36 @@ static int read_service(sqlite3_stmt *s, struct service *ret)
 	return ret->command ? 0 : -ENOMEM;
 }
 
+static int read_raises(struct store *store, struct service *service)
+{
+	struct reconcile_raise *items;
+	sqlite3_stmt *s;
+	int r, step = SQLITE_DONE;
+
+	r = prepare(
+		store,
+		"SELECT instance, MIN(memory_mib, ?) FROM raises WHERE service = ? ORDER BY instance",
+		&s);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(s, 1, service->raise_mib);
+	sqlite3_bind_int64(s, 2, service->id);
+	while (r == 0 && (step = sqlite3_step(s)) == SQLITE_ROW) {
+		items = reallocarray(service->raises.items, service->raises.n + 1, sizeof(*items));
+		if (!items) {
+			r = -ENOMEM;
+			break;
+		}
+		service->raises.items = items;
+		items[service->raises.n++] = (struct reconcile_raise){ sqlite3_column_int64(s, 0),
+								       sqlite3_column_int64(s, 1) };
+	}
+	if (r == 0 && step != SQLITE_DONE)
+		r = -EIO;
+	sqlite3_finalize(s);
+	return r;
+}
+
 int store_services(struct store *store, struct services *ret)
 {
 	struct services services = {};
@@ -167,6 +201,8 @@ int store_services(struct store *store, struct services *ret)
 		}
 		services.items = items;
 		r = read_service(s, &items[services.n++]);
+		if (r == 0)
+			r = read_raises(store, &items[services.n - 1]);
 	}
 	if (r == 0 && step != SQLITE_DONE)
 		r = -EIO;
@@ -218,6 +254,24 @@ int store_remove(struct store *store, const char *name)
 	bind_text(s, 1, name);
 	r = finish(s);
 	return r < 0 ? r : sqlite3_changes(store->db) > 0;
+}
+
+int store_raise(struct store *store, uint32_t service, uint32_t instance, uint64_t memory_mib)
+{
+	sqlite3_stmt *s;
+	int r;
+
+	r = prepare(
+		store,
+		"INSERT INTO raises VALUES (?, ?, ?) ON CONFLICT (service, instance) DO UPDATE SET"
+		" memory_mib = MAX(memory_mib, excluded.memory_mib)",
+		&s);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(s, 1, service);
+	sqlite3_bind_int64(s, 2, instance);
+	sqlite3_bind_int64(s, 3, memory_mib);
+	return finish(s);
 }
 
 /* --- orders --- */

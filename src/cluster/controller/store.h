@@ -21,7 +21,7 @@ struct store;
 int store_open(const char *path, struct store **ret, char **ret_reason);
 
 /**
- * store_services() - all services
+ * store_services() - all services; their raises go no further than they may now
  */
 int store_services(struct store *store, struct services *ret);
 
@@ -36,6 +36,11 @@ int store_put(struct store *store, const struct service *service);
  * Return: 1 if there was one, 0 if not, or -EIO.
  */
 int store_remove(struct store *store, const char *name);
+
+/**
+ * store_raise() - an instance of a service asks for so much from now on; less than before changes nothing
+ */
+int store_raise(struct store *store, uint32_t service, uint32_t instance, uint64_t memory_mib);
 
 /**
  * store_note() - write down an order and what came of it; the oldest go when there are many

@@ -31,6 +31,39 @@ static bool put(struct store *store, const char *name, uint32_t n_replicas)
 	return store_put(store, &service) == 0;
 }
 
+static uint64_t request_of(struct store *store, const char *name, uint32_t instance)
+{
+	_cleanup_(services_done) struct services services = {};
+
+	return store_services(store, &services) == 0 && service_find(&services, name)
+		       ? service_request_mib(service_find(&services, name), instance)
+		       : 0;
+}
+
+static void test_raises(struct store *store)
+{
+	_cleanup_(services_done) struct services services = {};
+	uint32_t id;
+
+	put(store, "grows", 9);
+	store_services(store, &services);
+	id = service_find(&services, "grows")->id;
+	check(request_of(store, "grows", 7) == 1024,
+	      "store: an instance asks for what its service does");
+	check(store_raise(store, id, 7, 1500) == 0 && store_raise(store, id, 2, 9000) == 0 &&
+		      store_raise(store, id, 7, 1200) == 0,
+	      "store: instances are raised");
+	check(request_of(store, "grows", 7) == 1500 && request_of(store, "grows", 2) == 2048 &&
+		      request_of(store, "grows", 3) == 1024 && request_of(store, "web", 7) == 1024,
+	      "store: and ask for that, and no further than they may");
+	check(put(store, "grows", 1) && request_of(store, "grows", 7) == 1500,
+	      "store: also when the service is changed");
+	check(store_remove(store, "grows") == 1 && put(store, "grows", 1) &&
+		      request_of(store, "grows", 7) == 1024,
+	      "store: until it is removed");
+	store_remove(store, "grows");
+}
+
 static void test_nodes(struct store *store)
 {
 	const struct store_node both[] = { { "n1", 7, false, "" }, { "n2", 0, true, "lies" } };
@@ -167,6 +200,7 @@ int main(void)
 	check(store_note(store, "submit", "web.0", 7, "n1 g0") == 0 &&
 		      store_each_note(store, 10, on_note) == 0 && n_notes == 1,
 	      "store: keeps orders");
+	test_raises(store);
 	test_nodes(store);
 	test_incidents(store);
 	test_lease(store);

@@ -207,6 +207,15 @@ static bool was_sent_away(const struct reconcile_job *job, const struct world_jo
 	return job->state == RECONCILE_HELD && name->n_restarts > name->identity.n_placed;
 }
 
+static void raise_request(const struct service *service, const char *note,
+			  struct reconcile_job *job, struct world_job *name)
+{
+	uint64_t memory_mib = service_raised(service, job->memory_mib, note);
+
+	name->is_raised = memory_mib > job->memory_mib;
+	job->memory_mib = memory_mib;
+}
+
 static int add_instance(struct world *world, const struct services *services,
 			const job_info_t *from, const struct identity *identity,
 			enum reconcile_state state)
@@ -229,8 +238,7 @@ static int add_instance(struct world *world, const struct services *services,
 		job.device = RECONCILE_NO_DEVICE;
 		job.avoid_node = find_node(world, node);
 		if (service)
-			job.memory_mib =
-				service_raised(service, job.memory_mib, from->admin_comment);
+			raise_request(service, from->admin_comment, &job, &name);
 	}
 	return add_job(world, &job, &name);
 }

@@ -25,11 +25,13 @@ struct world_device {
  * @identity:	of an instance's job
  * @n_restarts:	how often Slurm has started it anew
  * @type:	of the device that it asks Slurm for
+ * @is_raised:	its node has sent it away, and it asks for more than it was given there
  */
 struct world_job {
 	struct identity identity;
 	uint32_t n_restarts;
 	char type[GRES_NAME];
+	bool is_raised;
 };
 
 /**
