@@ -70,7 +70,7 @@ static void launch_hour(CUstream stream)
 /* In a process of its own: work that takes longer than the wait, but no piece of it does. */
 static int child_much(void)
 {
-	uint64_t ns = 5000000;
+	uint64_t ns = 12000000;
 	void *params[] = { &ns };
 	CUcontext ctx;
 	CUmodule module;
@@ -222,7 +222,8 @@ static void test_process(void)
 	      "a process with an endless kernel exits");
 	close(out);
 
-	setenv("SOFTGPU_END_WAIT", "1s", 1);
+	/* Long enough for a machine that stops for a moment. */
+	setenv("SOFTGPU_END_WAIT", "3s", 1);
 	pid = child_start("much", &out);
 	waitpid(pid, &status, 0);
 	check(WIFEXITED(status) && WEXITSTATUS(status) == 0,

@@ -21,6 +21,19 @@
 #define MIB	  (1ull << 20)
 #define PERIOD_NS 500000000ull /* of test_load() */
 
+/*
+ * The device of a process that always has work for it is busy in each sample period of 1/6 s in which that
+ * process ran in time; whether one was, a look at the next one tells. A minute at most.
+ */
+#define WAIT_UNTIL(condition)                                                                      \
+	({                                                                                         \
+		bool is_true_ = false;                                                             \
+                                                                                                   \
+		for (int i_ = 0; i_ < 6000 && !(is_true_ = (condition)); i_++)                     \
+			usleep(10000);                                                             \
+		is_true_;                                                                          \
+	})
+
 static const char *const names[] = {
 #define NVML(name) #name,
 #include "src/nvml/nvml.def"
@@ -252,7 +265,7 @@ static void test_idle(void)
 }
 
 /* A process with 500 MiB and a context, whose device is always busy; and memory on another. */
-static void work(void)
+static void work(int ready)
 {
 	struct engine_job job = { .duration_ns = 100000000, .more = true };
 	struct softgpu_config config;
@@ -264,6 +277,8 @@ static void work(void)
 	    state_charge(state, 1, 100 * MIB) != 0 || engine_client_new(state, 0, &client) != 0)
 		_exit(1);
 	state_context_add(state, 0, 1);
+	if (write(ready, "", 1) != 1)
+		_exit(1);
 	for (;;) {
 		engine_run(client, &job);
 		job.ready_ns = job.ret_end_ns;
@@ -348,16 +363,17 @@ static void check_utilization(pid_t pid)
 {
 	nvmlProcessUtilizationSample_t samples[4] = { 0 };
 	nvmlUtilization_t utilization = { 0 };
-	unsigned n = 4, power = 0, clock = 0;
+	unsigned n, power = 0, clock = 0;
 
-	/* Two sample periods of 1/6 s, so that one lies wholly in the busy time. */
-	usleep(340000);
-	call(nvmlDeviceGetUtilizationRates, nvmlDevice_t, nvmlUtilization_t *)(device(0),
-									       &utilization);
-	check(utilization.gpu == 100, "busy: 100 %");
-	check(call(nvmlDeviceGetProcessUtilization, nvmlDevice_t, nvmlProcessUtilizationSample_t *,
-		   unsigned *, unsigned long long)(device(0), samples, &n, 0) == 0 &&
-		      n == 1 && samples[0].pid == (unsigned)pid && samples[0].smUtil == 100,
+	check(WAIT_UNTIL((call(nvmlDeviceGetUtilizationRates, nvmlDevice_t,
+			       nvmlUtilization_t *)(device(0), &utilization),
+			  utilization.gpu == 100)),
+	      "busy: 100 %");
+	check(WAIT_UNTIL((n = 4, call(nvmlDeviceGetProcessUtilization, nvmlDevice_t,
+				      nvmlProcessUtilizationSample_t *, unsigned *,
+				      unsigned long long)(device(0), samples, &n, 0) == 0 &&
+					 n == 1 && samples[0].pid == (unsigned)pid &&
+					 samples[0].smUtil == 100)),
 	      "busy: its process is");
 	n = 4;
 	check(call(nvmlDeviceGetProcessUtilization, nvmlDevice_t, nvmlProcessUtilizationSample_t *,
@@ -366,9 +382,12 @@ static void check_utilization(pid_t pid)
 			      NVML_ERROR_NOT_FOUND &&
 		      n == 0,
 	      "a sample that was seen is not told again");
-	call(nvmlDeviceGetPowerUsage, nvmlDevice_t, unsigned *)(device(0), &power);
-	call(nvmlDeviceGetClockInfo, nvmlDevice_t, int, unsigned *)(device(0), 1, &clock);
-	check(power == 400000 && clock == 1410, "busy: power and clock");
+	check(WAIT_UNTIL(
+		      (call(nvmlDeviceGetPowerUsage, nvmlDevice_t, unsigned *)(device(0), &power),
+		       call(nvmlDeviceGetClockInfo, nvmlDevice_t, int, unsigned *)(device(0), 1,
+										   &clock),
+		       power == 400000 && clock == 1410)),
+	      "busy: power and clock");
 	call(nvmlDeviceGetPowerUsage, nvmlDevice_t, unsigned *)(device(1), &power);
 	call(nvmlDeviceGetClockInfo, nvmlDevice_t, int, unsigned *)(device(1), 1, &clock);
 	check(power == 60000 && clock == 210, "the other device rests");
@@ -377,13 +396,18 @@ static void check_utilization(pid_t pid)
 static void test_busy(void)
 {
 	nvmlMemory_t memory;
+	int ready[2];
 	pid_t pid;
+	char byte;
 
+	if (pipe(ready) < 0)
+		exit(1);
 	pid = child_new();
 	if (pid == 0)
-		work();
-	while (n_running() == 0)
-		usleep(1000);
+		work(ready[1]);
+	close(ready[1]);
+	check(read(ready[0], &byte, 1) == 1, "a process works");
+	close(ready[0]);
 	call(nvmlDeviceGetMemoryInfo, nvmlDevice_t, nvmlMemory_t *)(device(0), &memory);
 	check(memory.used == 500 * MIB && memory.total == memory.used + memory.free,
 	      "used memory adds up");
@@ -437,7 +461,7 @@ static void test_events(void)
 	      "nothing happens");
 	fail_kernel();
 	check(call(nvmlEventSetWait_v2, nvmlEventSet_t, nvmlEventData_t *, unsigned)(set, &data,
-										     10000) == 0 &&
+										     60000) == 0 &&
 		      data.device == device(0) && data.eventType == 8 && data.eventData == 31,
 	      "a kernel fails");
 	check(call(nvmlEventSetWait_v2, nvmlEventSet_t, nvmlEventData_t *,

@@ -63,7 +63,7 @@ static void wait_for(const char *path)
 	struct api_error error = {};
 	int i, r = -1;
 
-	for (i = 0; i < 500 && r < 0; i++) {
+	for (i = 0; i < 6000 && r < 0; i++) {
 		_cleanup_free_ char *text = NULL;
 
 		r = api_request(path, API_METRICS, NULL, &text, &error);
@@ -145,7 +145,7 @@ static int greedy_user(const char *path)
 	for (i = 0; i < GREED; i++)
 		fds[i] = connect_to(path);
 	/* They are taken in order: when the last is decided, all are. */
-	if (!is_hung_up(fds[GREED - 1], /* wait_ms= */ 10000))
+	if (!is_hung_up(fds[GREED - 1], /* wait_ms= */ 60000))
 		return GREED;
 	for (i = 0; i < GREED; i++)
 		kept += !is_hung_up(fds[i], 0);

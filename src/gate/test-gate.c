@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KEEPER_SECONDS 20
+#define KEEPER_SECONDS 60
 
 #define COMMAND(nr, size) _IOC(_IOC_READ | _IOC_WRITE, 'F', (nr), (size))
 

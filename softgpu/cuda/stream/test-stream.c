@@ -8,8 +8,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "softgpu/cuda/test-driver.h"
+
+#define FIRST_NS     500000000
+#define FIRST_NS_MAX 8000000000
 
 static const char ptx[] =
 	".version 7.0\n.target sm_75\n.address_size 64\n"
@@ -101,12 +105,14 @@ static void test_events(CUstream a, CUstream b)
 	NEED(cuEventCreate(&timed_begin, 0));
 	NEED(cuEventCreate(&timed_end, 0));
 	NEED(cuEventCreate(&plain, 0));
+	gate_close(a);
 	NEED(cuEventRecord(timed_begin, a));
 	launch_timed(3000000, a);
 	launch_timed(4000000, a);
 	NEED(cuEventRecord(timed_end, a));
 	expect(CUDA_ERROR_NOT_READY, cuEventElapsedTime(&ms, timed_begin, timed_end),
 	       "no time before the end");
+	gate_open();
 	NEED(cuEventSynchronize(timed_end));
 	NEED(cuEventElapsedTime(&ms, timed_begin, timed_end));
 	check(ms >= 6.999f, "the time between events is the kernels'");
@@ -119,11 +125,59 @@ static void test_events(CUstream a, CUstream b)
 	expect(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(event, a), "recording a destroyed event");
 }
 
-/* While one kernel has the device, one of each of two streams waits for it. */
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* Both events are reached. */
+static float ms_between(CUevent from, CUevent to)
+{
+	float ms = 0;
+
+	NEED(cuEventElapsedTime(&ms, from, to));
+	return ms;
+}
+
+/*
+ * While one kernel has the device for a time, one of each of two streams waits for it. Return: by how much the
+ * less urgent one was later; 0 if something took so long that the two did not wait at once, perhaps.
+ */
+static float low_is_later(CUstream first, CUstream low, CUstream high, uint64_t ns)
+{
+	CUevent first_end, low_end, high_end;
+	uint64_t begin = now_ns();
+	float ms = 0;
+
+	NEED(cuEventCreate(&first_end, 0));
+	NEED(cuEventCreate(&low_end, 0));
+	NEED(cuEventCreate(&high_end, 0));
+	NEED(cuEventRecord(low_end, first));
+	launch_timed(ns, first);
+	NEED(cuEventRecord(first_end, first));
+	while (cuEventQuery(low_end) == CUDA_ERROR_NOT_READY)
+		usleep(1000);
+	usleep(20000); /* it has the device by then */
+	launch_timed(1000000, low);
+	NEED(cuEventRecord(low_end, low));
+	usleep(20000); /* and this one waits for it */
+	launch_timed(1000000, high);
+	NEED(cuEventRecord(high_end, high));
+	NEED(cuCtxSynchronize());
+	if (now_ns() - begin < ns + ns / 4 && ms_between(first_end, low_end) > 0)
+		ms = ms_between(high_end, low_end);
+	NEED(cuEventDestroy_v2(first_end));
+	NEED(cuEventDestroy_v2(low_end));
+	NEED(cuEventDestroy_v2(high_end));
+	return ms;
+}
+
 static void test_priorities(void)
 {
 	CUstream first, low, high, odd;
-	CUevent low_end, high_end;
 	int least, greatest, priority;
 	float ms = 0;
 
@@ -135,20 +189,8 @@ static void test_priorities(void)
 	NEED(cuStreamCreateWithPriority(&odd, 0, -77));
 	NEED(cuStreamGetPriority(odd, &priority));
 	check(priority == greatest, "one beyond the range becomes the nearest");
-	NEED(cuEventCreate(&low_end, 0));
-	NEED(cuEventCreate(&high_end, 0));
-	NEED(cuEventRecord(low_end, first));
-	launch_timed(500000000, first);
-	while (cuEventQuery(low_end) == CUDA_ERROR_NOT_READY)
-		usleep(1000);
-	usleep(20000); /* it has the device by then */
-	launch_timed(1000000, low);
-	NEED(cuEventRecord(low_end, low));
-	usleep(20000); /* and this one waits for it */
-	launch_timed(1000000, high);
-	NEED(cuEventRecord(high_end, high));
-	NEED(cuCtxSynchronize());
-	NEED(cuEventElapsedTime(&ms, high_end, low_end));
+	for (uint64_t ns = FIRST_NS; ms == 0 && ns <= FIRST_NS_MAX; ns *= 2)
+		ms = low_is_later(first, low, high, ns);
 	check(ms > 0, "a more urgent kernel overtakes one that waits");
 	NEED(cuStreamDestroy_v2(first));
 	NEED(cuStreamDestroy_v2(low));
@@ -258,6 +300,7 @@ static void test_handles(CUcontext ctx, CUstream a)
 
 /* More than a stream takes before who submits has to wait. */
 #define MORE_THAN_FIT 4096
+#define ASLEEP_LOOKS  20
 
 /* A thread that submits until its call waits, and what that call answered. */
 struct submitter {
@@ -299,13 +342,15 @@ static char thread_state(pid_t tid)
 /* Return: the calls that have returned. */
 static int wait_until_asleep(struct submitter *submitter)
 {
-	int n;
+	int n = 0;
 
-	/* Twice at the same place, so that it is not asleep on the way there. */
-	do {
+	/* Asleep at the same place at each look, so that it does not wait for a lock on the way there. */
+	for (int looks = 0; looks < ASLEEP_LOOKS; looks++) {
 		n = submitter->n_submitted;
 		usleep(1000);
-	} while (n == 0 || n != submitter->n_submitted || thread_state(submitter->tid) != 'S');
+		if (n == 0 || n != submitter->n_submitted || thread_state(submitter->tid) != 'S')
+			looks = 0;
+	}
 	return n;
 }
 

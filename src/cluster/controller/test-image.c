@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #define WAIT_US	  20000
-#define MAX_WAITS 1000
+#define MAX_WAITS 3000
 
 static const char *const names[] = { "serve", "serve:2",
 				     "registry.example:5000/team/serve@sha256:0a",

@@ -20,7 +20,7 @@
 #include <sys/un.h>
 
 #define PAGE	      4096
-#define TIMEOUT_MS    10000
+#define TIMEOUT_MS    60000
 #define MAX_PIECES    16
 #define GRANT_ADDRESS 0x300000000000ULL
 

@@ -225,7 +225,7 @@ static bool ping(struct front *front, unsigned queue)
 	uint64_t room = front_send(front, queue, "ping", 4, 4);
 
 	front_kick(front, queue);
-	return front_wait(front, queue, 10000) == 4 &&
+	return front_wait(front, queue, /* timeout_ms= */ 60000) == 4 &&
 	       memcmp(front_at(front, room), "pong", 4) == 0;
 }
 
