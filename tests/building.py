@@ -52,5 +52,8 @@ def make(target, command, sources):
     MADE.mkdir(parents=True, exist_ok=True)
     path = MADE / target
     if not path.exists() or any(s.stat().st_mtime > path.stat().st_mtime for s in sources):
-        run([str(word).replace("@OUT@", str(path)) for word in command], os.environ)
+        # What a run that was cut short has left is not taken for the whole.
+        begun = MADE / f"begun-{target}"
+        run([str(word).replace("@OUT@", str(begun)) for word in command], os.environ)
+        begun.rename(path)
     return path

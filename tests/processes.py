@@ -21,14 +21,20 @@ def name_of(pid):
     return read(pid, "comm").strip()
 
 
+def stat_of(pid):
+    """What stat has behind the name, from the state on."""
+    return read(pid, "stat").rpartition(")")[2].split()
+
+
 def state_of(pid):
     """The letter that ps shows, or nothing."""
-    return read(pid, "stat").rpartition(")")[2].strip()[:1]
+    return "".join(stat_of(pid)[:1])
 
 
 def is_gone(pid):
-    """Or waits for whoever is to reap it."""
-    return state_of(pid) in ("", "Z")
+    """Or waits for whoever is to reap it. While other threads than the first end still, it has what it had."""
+    stat = stat_of(pid)
+    return not stat or (stat[0] == "Z" and int(stat[17]) <= 1)
 
 
 def is_listening(path):
@@ -37,7 +43,7 @@ def is_listening(path):
     return any(words[3] == "00010000" and words[-1] == str(path) for words in sockets)
 
 
-def wait_until(condition, seconds=20):
+def wait_until(condition, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = condition()

@@ -43,7 +43,7 @@ class Front:
             self.lines.append(line)
 
     def go_on(self):
-        out, _ = self.process.communicate("\n", timeout=60)
+        out, _ = self.process.communicate("\n", timeout=240)
         return "".join(self.lines) + out
 
 
@@ -60,7 +60,7 @@ def mapped_of_guest(pid):
 def test_a_session_from_its_beginning_to_its_end(broker):
     out = Front(broker).go_on()
     assert "NOT OK" not in out and "end: of the queue" in out, out
-    assert not processes(broker, "cotenant-worker") and not processes(broker, "cotenant-mapper")
+    wait_until(lambda: not processes(broker, "cotenant-worker") and not processes(broker, "cotenant-mapper"))
 
 
 def test_a_worker_has_what_was_granted_and_no_way_to_the_rest(broker):

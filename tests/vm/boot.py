@@ -135,7 +135,7 @@ def results_of(console):
     return {name: (int(status), out) for name, out, status in RESULT.findall(text)}, text
 
 
-def boot(folder, kernel, commands, append="", environment=None, seconds=120, timeout=280, modules=(), files=(),
+def boot(folder, kernel, commands, append="", environment=None, seconds=300, timeout=600, modules=(), files=(),
          **more):
     """Boots and runs the commands; returns ({name: (exit status, output)}, the console's text). More: as machine()."""
     archive = make_initramfs(folder, commands, environment or {}, seconds, modules, files)
@@ -164,7 +164,7 @@ class Guest:
         while data := self.process.stdout.read1():
             self.text += data.decode(errors="replace").replace("\r", "")
 
-    def wait_for(self, pattern, seconds=120):
+    def wait_for(self, pattern, seconds=300):
         """What the console says next that matches; what was waited for before does not count."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

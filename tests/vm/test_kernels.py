@@ -41,7 +41,7 @@ def commands_of_suite():
 
 
 # Seconds until a machine is taken for hung; the oldest kernel needs some 220 of them alone.
-HUNG = 600
+HUNG = 900
 
 
 @pytest.fixture(scope="module")

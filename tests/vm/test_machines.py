@@ -35,13 +35,13 @@ def test_two_machines_share_a_device(tmp_path, driver, guest, host, own_program)
                                                     "--", *machine_command(built.kernel, archive)]], env=host.env)
                 for name, size in limits.items()}
     for name, size in limits.items():
-        machines[name].wait_for(said(size), 180)
+        machines[name].wait_for(said(size))
     # What the one has to itself grows on the host, from its next call on; the other keeps what it had.
     host.cotenant("set", "stud07", f"memory.max={5 * GIB}")
-    machines["stud07"].wait_for(said(5 * GIB), 60)
+    machines["stud07"].wait_for(said(5 * GIB))
     assert len(machines["stud08"].text.split(" pieces")) == 2
     listed = {vm["name"]: vm["running"] for vm in host.json("vm", "list")["machines"]}
     assert listed == {"stud07": True, "stud08": True}
     for vm in machines.values():
         vm.process.terminate()
-    system.eventually(lambda: not host.json("list")["tenants"], "the machines are no tenants any more", 30)
+    system.eventually(lambda: not host.json("list")["tenants"], "the machines are no tenants any more", 60)
