@@ -20,6 +20,7 @@
 struct fatbin {
 	const void *wrapper;
 	CUlibrary library;	/* NULL until loaded */
+	CUresult refused;	/* what was said of code that can never run here */
 	struct symbol *managed; /* linked by next_managed */
 	bool managed_ready;
 };
@@ -69,13 +70,28 @@ static struct symbol *symbol_add(void **handle, const void *host, const char *de
 	return symbol;
 }
 
-/* Called with the lock held. */
+/* These lie in the code itself; what else may fail, memory say, may do better another time. */
+static bool is_refusal(CUresult result)
+{
+	return result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+	       result == CUDA_ERROR_INVALID_IMAGE;
+}
+
+/*
+ * Called with the lock held. Code that was refused is not read again: a program that ignores
+ * its errors would pay for that, and be told of it, at each of its launches.
+ */
 static CUresult fatbin_load(struct fatbin *fatbin)
 {
-	if (fatbin->library)
-		return CUDA_SUCCESS;
-	return driver.cuLibraryLoadData(&fatbin->library, fatbin->wrapper, NULL, NULL, 0, NULL,
-					NULL, 0);
+	CUresult r;
+
+	if (fatbin->library || fatbin->refused)
+		return fatbin->refused;
+	r = driver.cuLibraryLoadData(&fatbin->library, fatbin->wrapper, NULL, NULL, 0, NULL, NULL,
+				     0);
+	if (is_refusal(r))
+		fatbin->refused = r;
+	return r;
 }
 
 /* What nobody registered, and what is not in its image, is no function of the device. */
