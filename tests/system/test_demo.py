@@ -10,7 +10,7 @@ WITHOUT = ["setpriv", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"
 
 def demo(*become):
     env = {name: value for name, value in os.environ.items() if not name.startswith(("SOFTGPU_", "COTENANT_"))}
-    return subprocess.run([*become, ROOT / "tools/demo"], env=env, text=True, capture_output=True, timeout=300)
+    return subprocess.run([*become, ROOT / "tools/demo"], env=env, text=True, capture_output=True, timeout=600)
 
 
 def test_everything_is_seen(machine):
