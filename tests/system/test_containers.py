@@ -118,14 +118,17 @@ def test_of_a_user_a_container_is_suspended_as_a_whole(box):
     need("runc")
     host = box.host
     runtime = ["runc", "--root", box.folder / "runtime"]
-    host.cotenant("set", "--user", ALICE, "memory.low=512M", "memory.policy=suspend", "memory.grace=0")
+    host.cotenant("set", "--user", ALICE, "memory.low=2G", "memory.policy=suspend", "memory.grace=0")
     tenant = host.add([*runtime, "run", "--bundle", box.bundle({}, ALICE), ID]).started()
     assert tenant.alloc(1536 * MIB) > 0
-    eventually(lambda: host.events("suspended", str(ALICE)), "it is suspended", 20)
-    tenant.send("check")
+    # It has answered by now, and cannot be stopped before it does.
+    host.cotenant("set", "--user", ALICE, "memory.low=512M")
+    host.told("suspended", str(ALICE))
+    eventually(lambda: "stopped after" in host.cotenant("explain", "i1"), "it has stopped")
     freezer = pathlib.Path(f"/sys/fs/cgroup/freezer/{ID}/freezer.state")
     if freezer.exists():
         eventually(lambda: freezer.read_text() == "FROZEN\n", "its v1 freezer stops it")
+    tenant.send("check")
     assert not tenant.has_answered(0.5)
     host.cotenant("set", "--user", ALICE, "memory.low=2G")
     assert tenant.answer() == ["right"]
