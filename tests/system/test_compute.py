@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares of device time, in windows of two seconds, as the device itself tells them.
 
-The whole table is bench/compute; here a handful, with room for a busy machine of two CPUs.
+The whole table is bench/compute; here a handful, with room for a machine of two CPUs, which may be busy with
+other things as well.
 """
 import os
 import signal
@@ -9,6 +10,7 @@ import time
 
 import pytest
 import shares
+from conftest import PATIENCE, eventually
 
 POINTS = 6
 POINTS_BY_WEIGHT = 10
@@ -16,9 +18,15 @@ SETTLED = 2  # seconds until costs are learned
 MEASURED = 3
 
 
-def check(name, measured, wanted, tolerance):
-    print(f"{name}: {measured[0]:.1f} to {measured[1]:.1f} %, wanted {wanted:.1f}")
-    assert measured[0] >= wanted - tolerance and measured[1] <= wanted + tolerance, name
+def check(host, wanted, tolerance=POINTS):
+    """The share of each launcher, by process id, in any window from now on."""
+    def is_good(found):
+        measured = {pid: shares.least_and_greatest(found.get(pid, [])) for pid in wanted}
+        for pid, (low, high) in measured.items():
+            print(f"process {pid}: {low:.1f} to {high:.1f} %, wanted {wanted[pid]:.1f}")
+        return all(wanted[pid] - tolerance <= low and high <= wanted[pid] + tolerance
+                   for pid, (low, high) in measured.items())
+    assert is_good(shares.sample_undisturbed(host.env, list(wanted), MEASURED, is_good))
 
 
 @pytest.mark.parametrize("how, duration_ns, blocks, sync", [
@@ -32,22 +40,19 @@ def check(name, measured, wanted, tolerance):
 def test_a_hard_share_holds_also_alone(host, how, duration_ns, blocks, sync):
     started = _, pid = shares.launch(host, "limited", ["--compute.max", 30], how, duration_ns, blocks, sync)
     time.sleep(SETTLED)
-    measured, = shares.measure(host.env, [pid], MEASURED)
+    check(host, {pid: 30})
     stat = host.book("limited")["compute.stat"]
     shares.end(started)
-    check(f"{how} {duration_ns} ns", measured, 30, POINTS)
     assert stat["usage_usec"] > 0 and stat["throttled_usec"] > 0
-    assert host.events("throttled", "limited")
+    host.told("throttled", "limited")
 
 
 def test_two_hard_shares_of_30_and_70(host):
     one = shares.launch(host, "one", ["--compute.max", 30], duration_ns=200_000)
     two = shares.launch(host, "two", ["--compute.max", 70], duration_ns=5_000_000)
     time.sleep(SETTLED)
-    measured = shares.measure(host.env, [one[1], two[1]], MEASURED)
+    check(host, {one[1]: 30, two[1]: 70})
     shares.end(one, two)
-    check("30 %", measured[0], 30, POINTS)
-    check("70 %", measured[1], 70, POINTS)
 
 
 def test_weights_divide_a_busy_device(host):
@@ -55,15 +60,12 @@ def test_weights_divide_a_busy_device(host):
                              duration_ns=1_000_000, sync=8)
                for weight in (1, 2, 4)]
     time.sleep(SETTLED + 1)
-    measured = shares.measure(host.env, [pid for _, pid in started], MEASURED)
+    one, two, four = (pid for _, pid in started)
+    check(host, {one: 100 / 7, two: 200 / 7, four: 400 / 7}, POINTS_BY_WEIGHT)
     shares.end(started[2])
     time.sleep(SETTLED)
-    alone = shares.measure(host.env, [pid for _, pid in started[:2]], MEASURED)
+    check(host, {one: 100 / 3, two: 200 / 3}, POINTS_BY_WEIGHT)
     shares.end(*started[:2])
-    for weight, (low, high) in zip((1, 2, 4), measured):
-        check(f"weight {weight}", (low, high), weight * 100 / 7, POINTS_BY_WEIGHT)
-    for weight, (low, high) in zip((1, 2), alone):
-        check(f"weight {weight} after the heaviest", (low, high), weight * 100 / 3, POINTS_BY_WEIGHT)
 
 
 def test_nothing_is_probed_where_nothing_is_limited(host):
@@ -80,37 +82,36 @@ def test_a_limit_that_is_set_under_way(host):
     time.sleep(0.5)
     host.cotenant("set", "late", "compute.max=30")
     time.sleep(SETTLED + 2)
-    measured, = shares.measure(host.env, [pid], MEASURED)
+    check(host, {pid: 30})
     shares.end(started)
-    check("limited under way", measured, 30, POINTS)
 
 
 def test_a_share_without_a_daemon_and_after_its_restart(host):
     started = _, pid = shares.launch(host, "kept", ["--compute.max", 30], duration_ns=1_000_000)
     time.sleep(SETTLED)
     host.kill()
-    without, = shares.measure(host.env, [pid], MEASURED)
+    check(host, {pid: 30})
     host.start()
-    restarted, = shares.measure(host.env, [pid], MEASURED)
+    check(host, {pid: 30})
     before = host.book("kept")["compute.stat"]["usage_usec"]
-    time.sleep(0.5)
-    after = host.book("kept")["compute.stat"]["usage_usec"]
+    assert before > 1_000_000, "compute.stat goes on from where it was"
+    eventually(lambda: host.book("kept")["compute.stat"]["usage_usec"] > before, "it goes on from there")
     shares.end(started)
-    check("without a daemon", without, 30, POINTS)
-    check("from its restart on", restarted, 30, POINTS)
-    assert after > before > 1_000_000, "compute.stat goes on from where it was"
 
 
 def test_processes_of_a_tenant_have_one_share(host):
-    launchers = [f"{shares.LAUNCHER} kernel 1000000 132 4 60", f"exec {shares.LAUNCHER} kernel 200000 132 0 60"]
+    launchers = [f"{shares.LAUNCHER} kernel 1000000 132 4 120", f"exec {shares.LAUNCHER} kernel 200000 132 0 120"]
     tenant = host.add(["cotenant", "run", "--name", "both", "--compute.max", 30, "--", "sh", "-c",
                        " & ".join(launchers)])
     pids = [int(tenant.answer()[0]) for _ in launchers]
     time.sleep(SETTLED)
-    found = shares.sample(host.env, MEASURED)
+
+    def is_good(found):
+        both = [one + two for one, two in zip(*(found.get(pid, []) for pid in pids))]
+        low, high = shares.least_and_greatest(both)
+        print(f"both: {low:.1f} to {high:.1f} %")
+        return 30 - POINTS <= low and high <= 30 + POINTS and all(sum(found[pid]) for pid in pids)
+    assert is_good(shares.sample_undisturbed(host.env, pids, MEASURED, is_good))
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    tenant.process.wait(20)
-    both = [one + two for one, two in zip(*(found[pid] for pid in pids))]
-    check("two processes", shares.least_and_greatest(both), 30, POINTS)
-    assert all(sum(found[pid]) for pid in pids)
+    tenant.process.wait(PATIENCE)
