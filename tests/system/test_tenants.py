@@ -291,6 +291,9 @@ def test_a_member_of_a_group_is_limited_from_his_first_call(host):
 def test_every_user_by_himself(host):
     host.cotenant("set", "--default", "memory.max=512M")
     alice, bob = host.spawn(user=ALICE).started(), host.spawn(user=BOB).started()
+    # Until the daemon has met them they share the default's limits.
+    own = {f"{ALICE}@everyone", f"{BOB}@everyone"}
+    eventually(lambda: own <= {t["tenant"] for t in host.json("list")["tenants"]}, "each is a tenant")
     for tenant in (alice, bob):
         assert tenant.info()[1] == 512 * MIB
         assert tenant.alloc(300 * MIB) > 0
