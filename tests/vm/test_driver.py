@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest's driver by itself: it is built without a warning and does nothing where there is no device."""
+"""The guest's driver by itself: it is built without a warning, by DKMS too, and does nothing where there is no device."""
+import pathlib
+import subprocess
+
 import pytest
 
 from boot import boot
+from conftest import ROOT, brought
 
 
 @pytest.mark.parametrize("which", ["oldest", "newest"])
@@ -23,3 +27,37 @@ def test_driver_without_device(tmp_path, driver, which):
     assert results["device"][0] == 1
     assert results["unloaded"][0] == 0, console[-3000:]
     assert results["complaints"][0] == 1, results["complaints"]
+
+
+class Dkms:
+    """DKMS with all that it keeps in a folder of its own, for a kernel of the distribution."""
+
+    def __init__(self, folder, which):
+        self.program, self.headers = brought("dkms", which), pathlib.Path(brought("headers", which))
+        self.kernel = self.headers.name.removeprefix("linux-headers-")
+        self.trees = {"--sourcetree": folder / "usr/src", "--dkmstree": folder / "state", "--installtree": folder / "modules"}
+        for tree in self.trees.values():
+            tree.mkdir(parents=True, exist_ok=True)
+        # What DKMS takes for a kernel that is installed.
+        self.modules = self.trees["--installtree"] / self.kernel
+        self.modules.mkdir()
+
+    def __call__(self, *words):
+        command = [self.program, *words, *(word for tree in self.trees.items() for word in tree)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+def test_driver_is_installed_by_dkms(tmp_path):
+    """As docs/vm.md does it in a guest, up to where the module is in the kernel's folder, and back."""
+    dkms = Dkms(tmp_path, "oldest")
+    subprocess.run(["make", "-s", "-C", ROOT / "guest-driver", "source", f"DESTDIR={tmp_path}"], check=True, timeout=60)
+    name, kernel = "cotenant/0.1.0", ["-k", dkms.kernel, "--no-depmod"]
+    dkms("install", name, *kernel, "--kernelsourcedir", dkms.headers)
+    assert dkms("status").strip() == f"{name}, {dkms.kernel}, x86_64: installed"
+    # Where the distribution compresses modules, DKMS does.
+    [module] = dkms.modules.rglob("cotenant.ko*")
+    assert module.parent == dkms.modules / "updates/dkms"
+    dkms("remove", name, *kernel)
+    assert not [*dkms.modules.rglob("cotenant.ko*")]
