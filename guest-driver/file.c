@@ -88,7 +88,7 @@ static long file_ioctl(struct file *file, unsigned int command, unsigned long ad
 	struct ctn_session *session = file->private_data;
 	void __user *user = (void __user *)address;
 	size_t size = _IOC_SIZE(command);
-	union arguments args = { 0 };
+	union arguments args = {};
 	int r;
 
 	if (!ctn_session_is_mine(session))
