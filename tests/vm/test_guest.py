@@ -233,3 +233,41 @@ def test_guests_that_end_in_every_way(tmp_path, driver, broker, guest, own_progr
     bystander.seen = len(bystander.text)
     bystander.wait_for(r"round \d+")
     assert "lost" not in bystander.text and len(other.workers()) == 1
+
+
+SLOT = ["-device", "pcie-root-port,id=gpu-slot,chassis=1"]
+
+
+def monitor_says(path, command, what):
+    """Does it? A QEMU that has just started does not listen yet."""
+    try:
+        return what in monitor(path, command)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+
+
+def test_a_machine_is_saved_without_the_device(tmp_path, driver, broker, guest, own_program):
+    """As docs/vm.md says: the device is pulled out of the machine, which is saved, goes on elsewhere, and gets it back."""
+    built, hold = driver("oldest"), own_program("hold")
+    commands = {"hold": shell(f"{hold}; until [ -e /dev/cotenant0 ]; do sleep 0.1; done; {hold}")}
+    archive = make_initramfs(tmp_path, commands, {"LD_LIBRARY_PATH": str(LIBRARY.parent)}, 600, modules=built.modules(),
+                             files=[LIBRARY, hold])
+    one = broker()
+    *others, option, device = one.devices()
+    device += ",id=gpu,bus=gpu-slot"
+    consoles = [tmp_path / "first", tmp_path / "second"]
+    monitors = [["-monitor", f"unix:{path},server=on,wait=off"] for path in consoles]
+    first = guest(machine(built.kernel, archive, devices=[*others, *SLOT, option, device, *monitors[0]]))
+    first.wait_for(r"ready: \d+ of")
+    monitor(consoles[0], "device_del gpu")
+    assert first.wait_for(r"lost: (\w+)")[1] == "CUDA_ERROR_DEVICE_UNAVAILABLE"
+    wait_until(lambda: not monitor_says(consoles[0], "info pci", 'id "gpu"') and not one.workers(), 60)
+    monitor(consoles[0], f"migrate exec:cat>{tmp_path}/saved")
+    wait_until(lambda: monitor_says(consoles[0], "info migrate", "Migration status: completed"), 60)
+    first.kill()
+    incoming = ["-incoming", f"exec:cat {tmp_path}/saved"]
+    second = guest(machine(built.kernel, archive, devices=[*others, *SLOT, *incoming, *monitors[1]]))
+    wait_until(lambda: monitor_says(consoles[1], "info status", "VM status: running"), 60)
+    monitor(consoles[1], f"device_add {device}")
+    second.wait_for(r"ready: \d+ of")
+    assert len(one.workers()) == 1
