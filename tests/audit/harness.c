@@ -74,13 +74,14 @@ static _Noreturn void skip(const char *why, int error)
 
 void bench_open(struct bench *b, enum engine_rung rung, uint64_t total_bytes)
 {
-	struct engine_options options = { .rung = rung, .failure_wait_ns = 3000 * MILLISECOND };
+	struct engine_options options = { .rung = rung, .failure_wait_ns = PATIENCE_NS };
 	struct audit_device device = { .total = total_bytes };
 	int r;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	memset(b, 0, sizeof(*b));
 	memset(b->hints, AUDIT_NO_DEVICE, sizeof(b->hints));
+	b->engine_wait_ns = PATIENCE_NS;
 	for (unsigned i = 0; i < LEDGER_DEVICES; i++)
 		b->order[i] = i;
 	if (geteuid() != 0)
@@ -158,6 +159,12 @@ void bench_limit(struct bench *b, uint64_t max_bytes, uint64_t wait_ns)
 
 	CHECK(engine_tenant_limit(b->engine, b->tenant, 0, &limits) == 0);
 	CHECK(engine_tenant_waits(b->engine, b->tenant, wait_ns, wait_ns, AUDIT_FAILURE_KILL) == 0);
+}
+
+void bench_failure_wait(struct bench *b, uint64_t wait_ns)
+{
+	b->engine_wait_ns = wait_ns;
+	__atomic_store_n(&b->engine->state->control.failure_wait_ns, wait_ns, __ATOMIC_RELEASE);
 }
 
 void bench_unowned(struct bench *b, unsigned device, uint64_t bytes)

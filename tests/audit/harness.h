@@ -28,12 +28,13 @@
 #define MILLISECOND   1000000ULL
 #define OUT_OF_MEMORY 2
 #define HINT_NEVER    ~0U
+#define PATIENCE_NS   (60000 * MILLISECOND)
 
 /**
  * struct bench - one engine with one device and one tenant
  * @copies_grace_ns:	from bench_return() on, see struct engine_options
  * @no_thread_records:	from bench_return() on the kernel is out of memory for records of threads
- * @engine_wait_ns:	how long threads wait for a holder or a daemon, from bench_return() on
+ * @engine_wait_ns:	how long threads wait for a holder or a daemon, see bench_failure_wait()
  */
 struct bench {
 	struct engine *engine;
@@ -79,8 +80,26 @@ void bench_limit(struct bench *b, uint64_t max_bytes, uint64_t wait_ns);
 void bench_unowned(struct bench *b, unsigned device, uint64_t bytes);
 /** bench_current() - bytes that the tenant is charged */
 uint64_t bench_current(struct bench *b);
+/** bench_failure_wait() - how long threads wait for a holder or a daemon, instead of PATIENCE_NS */
+void bench_failure_wait(struct bench *b, uint64_t wait_ns);
 /** bench_pump() - deliver events for some time */
 void bench_pump(struct bench *b, unsigned milliseconds);
+
+/**
+ * WAIT_UNTIL() - deliver events until a condition is true
+ *
+ * A minute at most: what takes a moment on a quiet machine takes seconds on a busy or an emulated one.
+ * Return: whether it has come to be true.
+ */
+#define WAIT_UNTIL(b, condition)                                                                   \
+	({                                                                                         \
+		uint64_t until_ = clock_ns() + PATIENCE_NS;                                        \
+		bool is_true_;                                                                     \
+                                                                                                   \
+		while (!(is_true_ = (condition)) && clock_ns() < until_)                           \
+			bench_pump((b), 1);                                                        \
+		is_true_;                                                                          \
+	})
 
 /** fake_open() - load the fake libcuda into this process, and attach it */
 void fake_open(struct bench *b, const char *path);

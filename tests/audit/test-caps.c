@@ -21,7 +21,6 @@
 #define CHILD_STACK  16384
 #define THREAD_STACK 65536
 #define REFUSALS     1000
-#define PATIENCE_MS  30000
 
 /* What the flooders tell. */
 struct flood {
@@ -46,9 +45,7 @@ static void on_event(const struct audit_event *event, _unused_ const char *text,
 
 static void pump_until(struct bench *b, volatile int *what, int n)
 {
-	for (int i = 0; i < PATIENCE_MS && *what < n; i++)
-		bench_pump(b, 1);
-	CHECK(*what >= n, "%d of %d", *what, n);
+	CHECK(WAIT_UNTIL(b, *what >= n), "%d of %d", *what, n);
 }
 
 static struct audit_tenant state_of(struct bench *b, uint32_t tenant)
@@ -230,11 +227,10 @@ static void quiet_is_unchanged(struct bench *b)
 	b->tenant = quiet;
 	code = tenant_wait(b, tenant_fork(b, behave_in_child, NULL));
 	CHECK(code == 0, "%d", code);
-	bench_pump(b, 50);
+	CHECK(WAIT_UNTIL(b, quiet_events[AUDIT_EVENT_REFUSED] == refused + 40), "%lu",
+	      quiet_events[AUDIT_EVENT_REFUSED] - refused);
 	CHECK(engine_book(b->engine, quiet, 0, &ledger) == 0);
 	CHECK(ledger.current == 0 && ledger.peak == 60 * MIB);
-	CHECK(quiet_events[AUDIT_EVENT_REFUSED] == refused + 40, "%lu",
-	      quiet_events[AUDIT_EVENT_REFUSED] - refused);
 	CHECK(state_of(b, quiet).events_lost == 0);
 	b->tenant = loud;
 }
@@ -246,19 +242,21 @@ static uint32_t new_tenant(struct bench *b, const char *name, uint64_t max_bytes
 	return b->tenant;
 }
 
+static bool has_nothing(struct bench *b)
+{
+	struct audit_tenant state = state_of(b, b->tenant);
+
+	return !state.taken[AUDIT_TABLE_PROCESSES] && !state.taken[AUDIT_TABLE_SLOTS] &&
+	       bench_current(b) == 0;
+}
+
 static void end_flood(struct bench *b, pid_t pid, bool group)
 {
 	struct audit_tenant state;
 
 	kill(group ? -pid : pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	for (int i = 0; i < PATIENCE_MS / 10; i++) {
-		bench_pump(b, 10);
-		state = state_of(b, b->tenant);
-		if (!state.taken[AUDIT_TABLE_PROCESSES] && !state.taken[AUDIT_TABLE_SLOTS] &&
-		    bench_current(b) == 0)
-			break;
-	}
+	CHECK(WAIT_UNTIL(b, has_nothing(b)));
 	CHECK(engine_reap(b->engine) == 0);
 	state = state_of(b, b->tenant);
 	CHECK(state.taken[AUDIT_TABLE_SLOTS] == 0 && state.n_objects == 0 &&
@@ -279,7 +277,7 @@ static void case_objects(struct bench *b)
 	pump_until(b, &flood->n_done, AUDIT_TENANT_OBJECTS + SPARE);
 	CHECK(state_of(b, b->tenant).n_objects == AUDIT_TENANT_OBJECTS, "%u",
 	      state_of(b, b->tenant).n_objects);
-	CHECK(all_events[AUDIT_EVENT_UNRECORDED] > 0);
+	CHECK(WAIT_UNTIL(b, all_events[AUDIT_EVENT_UNRECORDED] > 0));
 	/* What has no record stays charged. */
 	CHECK(bench_current(b) == AUDIT_TENANT_OBJECTS + SPARE);
 	quiet_is_unchanged(b);
@@ -306,8 +304,7 @@ static void case_processes(struct bench *b)
 
 static void wait_for_slots(struct bench *b, uint32_t tenant, uint32_t n)
 {
-	for (int i = 0; i < PATIENCE_MS && state_of(b, tenant).taken[AUDIT_TABLE_SLOTS] < n; i++)
-		bench_pump(b, 1);
+	CHECK(WAIT_UNTIL(b, state_of(b, tenant).taken[AUDIT_TABLE_SLOTS] >= n));
 	CHECK(state_of(b, tenant).taken[AUDIT_TABLE_SLOTS] == n, "%u of %u",
 	      state_of(b, tenant).taken[AUDIT_TABLE_SLOTS], n);
 }
@@ -323,8 +320,8 @@ static void case_slots(struct bench *b)
 	pid_t flooder, other;
 
 	CHECK(engine_bind(b->engine, alice, ENGINE_BIND_UID, ALICE) == 0);
-	second = new_tenant(b, "second", 100 * MIB, 60000 * MILLISECOND);
-	first = new_tenant(b, "first", 1000 * MIB, 60000 * MILLISECOND);
+	second = new_tenant(b, "second", 100 * MIB, 10 * PATIENCE_NS);
+	first = new_tenant(b, "first", 1000 * MIB, 10 * PATIENCE_NS);
 	flooder = tenant_fork(b, flood_slots, (void *)(long)half);
 	pump_until(b, &flood->n_done, 1);
 	wait_for_slots(b, first, half);
@@ -334,7 +331,7 @@ static void case_slots(struct bench *b)
 	printf("ok 'caps: %u threads of one job are held, and no more'\n", half);
 
 	b->tenant = second;
-	bench_limit(b, 1000 * MIB, 60000 * MILLISECOND);
+	bench_limit(b, 1000 * MIB, 10 * PATIENCE_NS);
 	other = tenant_fork(b, ask_as_alice, NULL);
 	CHECK(tenant_wait(b, other) == 0, "it fits");
 	bench_limit(b, 100 * MIB, 0);
@@ -366,12 +363,15 @@ static int one_context(_unused_ void *userdata)
 	return make_context(&context, 0, 0);
 }
 
+static bool are_contexts_made(struct bench *b, int n)
+{
+	engine_compute_tick(b->engine);
+	return flood->n_done >= n;
+}
+
 static void wait_for_contexts(struct bench *b, int n)
 {
-	for (int i = 0; i < PATIENCE_MS / 10 && flood->n_done < n; i++) {
-		bench_pump(b, 10);
-		engine_compute_tick(b->engine);
-	}
+	CHECK(WAIT_UNTIL(b, are_contexts_made(b, n)));
 	CHECK(flood->n_done == n, "%d of %d", flood->n_done, n);
 }
 
@@ -387,7 +387,7 @@ static void case_launchers(struct bench *b)
 	CHECK(engine_tenant_compute(b->engine, quiet, 0, &half) == 0);
 	pid = tenant_fork(b, flood_launchers, NULL);
 	wait_for_contexts(b, AUDIT_TENANT_WORKS + LEFT_OUT);
-	CHECK(all_events[AUDIT_EVENT_UNPACED] == let_be + LEFT_OUT, "%lu",
+	CHECK(WAIT_UNTIL(b, all_events[AUDIT_EVENT_UNPACED] == let_be + LEFT_OUT), "%lu",
 	      all_events[AUDIT_EVENT_UNPACED] - let_be);
 	b->tenant = quiet;
 	CHECK(tenant_wait(b, tenant_fork(b, one_context, NULL)) == 0);

@@ -14,9 +14,8 @@
 
 #include "audit/room.h"
 
-#define GRACE_NS    (300 * MILLISECOND)
-#define PATIENCE_MS 20000
-#define BEYOND	    6 /* so many copies more than a tenant has room for */
+#define GRACE_NS (300 * MILLISECOND)
+#define BEYOND	 6 /* so many copies more than a tenant has room for */
 
 static const char *original;
 static char folder[] = "/tmp/audit-copies-XXXXXX";
@@ -57,9 +56,7 @@ static bool is_probed(struct bench *b, const char *name)
 
 static void wait_until_probed(struct bench *b, const char *name, bool probed)
 {
-	for (int i = 0; i < PATIENCE_MS && is_probed(b, name) != probed; i++)
-		bench_pump(b, 1);
-	CHECK(is_probed(b, name) == probed, "%s", name);
+	CHECK(WAIT_UNTIL(b, is_probed(b, name) == probed), "%s", name);
 }
 
 static int is_one_of_many(const struct engine_library *library, void *userdata)
@@ -286,10 +283,8 @@ static void case_many(struct bench *b)
 	write_copy("quiet", original);
 	wait_until_probed(b, "used", false);
 	pid = tenant_fork(b, map_many, NULL);
-	for (int i = 0; i < PATIENCE_MS && (b->n_events[AUDIT_EVENT_UNPROBED] < told + BEYOND ||
-					    n_of_many(b) < AUDIT_TENANT_LIBRARIES);
-	     i++)
-		bench_pump(b, 1);
+	CHECK(WAIT_UNTIL(b, b->n_events[AUDIT_EVENT_UNPROBED] >= told + BEYOND &&
+				    n_of_many(b) >= AUDIT_TENANT_LIBRARIES));
 	CHECK(n_of_many(b) == AUDIT_TENANT_LIBRARIES, "%d", n_of_many(b));
 	CHECK(engine_tenant_new(b->engine, "quiet", &b->tenant) == 0);
 	bench_limit(b, 1000 * MIB, 0);

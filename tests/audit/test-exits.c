@@ -9,8 +9,7 @@
 
 #include "audit/priv.h"
 
-#define KILLS	    60
-#define PATIENCE_NS (10000 * MILLISECOND)
+#define KILLS 60
 
 static void *allocate_forever(void *arg)
 {
@@ -57,13 +56,8 @@ static bool records_go(struct bench *b)
 {
 	struct audit_tenant tenant = {};
 
-	for (int i = 0; i < 30; i++) {
-		bench_pump(b, 100);
-		CHECK(engine_tenant(b->engine, b->tenant, &tenant) == 0);
-		if (tenant.n_objects == 0)
-			return true;
-	}
-	return false;
+	return WAIT_UNTIL(b, engine_tenant(b->engine, b->tenant, &tenant) == 0 &&
+				     tenant.n_objects == 0);
 }
 
 static void case_kills(struct bench *b, uint64_t wait_ns, const char *how)
@@ -89,24 +83,28 @@ static void case_kills(struct bench *b, uint64_t wait_ns, const char *how)
 	       KILLS, how, worst / 1000);
 }
 
-static int run_exec(_unused_ void *userdata)
+static int run_exec(void *userdata)
 {
+	volatile int *go = userdata;
 	unsigned long address;
 
 	if (CUDA("cuMemAlloc_v2", &address, 32 * MIB))
 		return 1;
-	execl("/bin/sleep", "sleep", "10", NULL);
+	while (!*go)
+		usleep(1000);
+	execl("/bin/sleep", "sleep", "3600", NULL);
 	return 2;
 }
 
 static void case_exec(struct bench *b)
 {
-	pid_t pid = tenant_fork(b, run_exec, NULL);
+	volatile int *go = shared_memory(sizeof(int));
+	pid_t pid = tenant_fork(b, run_exec, (void *)go);
 
-	for (int i = 0; i < 100 && bench_current(b) == 0; i++)
-		usleep(1000);
+	CHECK(WAIT_UNTIL(b, bench_current(b) == 32 * MIB));
+	*go = 1;
 	CHECK(empty_after(b) < PATIENCE_NS, "the process lives on with other code and has nothing");
-	CHECK(kill(pid, 0) == 0);
+	CHECK(waitpid(pid, NULL, WNOHANG) == 0, "it has ended");
 	kill(pid, SIGKILL);
 	tenant_wait(b, pid);
 	printf("ok 'exits: exec clears what the process had'\n");
@@ -129,7 +127,6 @@ static void case_busy(struct bench *b)
 	volatile int *done = shared_memory(sizeof(int));
 	pid_t pid = tenant_fork(b, allocate_and_stay, (void *)done);
 	struct audit_process *process;
-	uint64_t begin;
 	uint32_t number;
 
 	while (!*done)
@@ -143,10 +140,7 @@ static void case_busy(struct bench *b)
 	bench_pump(b, 20);
 	CHECK(bench_current(b) == 32 * MIB);
 	__sync_fetch_and_sub(&process_at(b->engine, number)->charging, 1);
-	begin = clock_ns();
-	while (bench_current(b) && clock_ns() - begin < PATIENCE_NS)
-		bench_pump(b, 1);
-	CHECK(bench_current(b) == 0);
+	CHECK(WAIT_UNTIL(b, bench_current(b) == 0));
 	printf("ok 'exits: a process that ends while its charge is being changed'\n");
 }
 

@@ -18,8 +18,7 @@
 #define CONTEXT_BYTES (50 * MIB)
 #define ROUNDS	      4
 #define TAKEN_OFF     (20 * MIB) /* of what the context has cost */
-#define HELD_NS	      30000000000ULL
-#define PATIENCE_NS   30000000000ULL
+#define HELD_NS	      (10 * PATIENCE_NS)
 #define LAST_STEP     9
 
 static struct bench b;
@@ -413,13 +412,10 @@ static void begin(const struct pending_case *c)
 /* Who waits for a thread goes on a moment before the kernel has told of its end. */
 static void wait_until_nothing_is_pending(const struct pending_case *c)
 {
-	uint64_t end = clock_ns() + PATIENCE_NS;
 	struct audit_process p;
 
-	while (p = record(), (p.pending[0] || p.n_giving) && clock_ns() < end)
-		bench_pump(&b, 1);
-	CHECK(p.pending[0] == 0 && p.n_giving == 0, "%s: %llu bytes, %u calls are left", c->name,
-	      p.pending[0], p.n_giving);
+	CHECK(WAIT_UNTIL(&b, (p = record(), p.pending[0] == 0 && p.n_giving == 0)),
+	      "%s: %llu bytes, %u calls are left", c->name, p.pending[0], p.n_giving);
 }
 
 static void run_case(const struct pending_case *c)

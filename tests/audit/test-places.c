@@ -8,9 +8,11 @@
 
 #include <sys/wait.h>
 
-#define LIMIT	(1000 * MIB)
-#define CONTEXT (50 * MIB)
-#define NONE	AUDIT_NO_DEVICE
+#define LIMIT	 (1000 * MIB)
+#define CONTEXT	 (50 * MIB)
+#define NONE	 AUDIT_NO_DEVICE
+#define NEVER_NS (3000 * MILLISECOND)
+#define TIMES	 5
 
 static struct bench b;
 
@@ -200,6 +202,8 @@ static void set_up(size_t i)
 	memcpy(b.order, cases[i].order, sizeof(cases[i].order));
 	b.hints[0] = cases[i].hint;
 	b.hint_late_ms = cases[i].late_ms;
+	/* Who is never heard waits as long; everybody else is not to wait in vain. */
+	bench_failure_wait(&b, cases[i].late_ms == HINT_NEVER ? NEVER_NS : PATIENCE_NS);
 	for (unsigned device = 0; device < 2; device++) {
 		struct audit_device d = { .total = 4096 * MIB, .context_bytes = CONTEXT };
 		struct engine_limits limits = { .max_bytes = cases[i].max[device] };
@@ -209,21 +213,40 @@ static void set_up(size_t i)
 	}
 }
 
+/*
+ * A context waits a second for the devices to tell where it is. Where that was not enough for us to run, which
+ * the engine tells, the case has been another one.
+ */
+static int run_in_time(size_t i)
+{
+	bool tells = cases[i].order[0] != NONE;
+
+	for (int times = 0; times < TIMES; times++) {
+		uint64_t unknown = b.n_events[AUDIT_EVENT_DEVICE_UNKNOWN];
+		int code;
+
+		set_up(i);
+		code = tenant_wait(&b, tenant_fork(&b, run_case, &i));
+		bench_pump(&b, 1);
+		if (tells == (b.n_events[AUDIT_EVENT_DEVICE_UNKNOWN] == unknown))
+			return code;
+	}
+	CHECK(false, "trap 13 %s: never in time", cases[i].name);
+	return -1;
+}
+
 int main(_unused_ int argc, char **argv)
 {
 	bench_open(&b, ENGINE_RUNG_AUTO, 4096 * MIB);
 	fake_open(&b, argv[1]);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		int code;
+		int code = run_in_time(i);
 
-		set_up(i);
-		code = tenant_wait(&b, tenant_fork(&b, run_case, &i));
 		CHECK(code == cases[i].code, "trap 13 %s: %d", cases[i].name, code);
 		CHECK(current_on(0) == 0 && current_on(1) == 0, "trap 13 %s", cases[i].name);
 		printf("ok 'trap 13 %s'\n", cases[i].name);
 	}
-	CHECK(b.n_events[AUDIT_EVENT_ELSEWHERE] == 1 &&
-	      b.n_events[AUDIT_EVENT_DEVICE_UNKNOWN] == 1);
+	CHECK(WAIT_UNTIL(&b, b.n_events[AUDIT_EVENT_ELSEWHERE] == 1));
 	bench_close(&b);
 	return 0;
 }

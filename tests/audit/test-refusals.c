@@ -16,6 +16,7 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -95,10 +96,10 @@ static void allow_one(void)
 
 static void *allow(void *arg)
 {
-	while (deniers_left) {
+	do {
 		allow_one();
 		usleep(50);
-	}
+	} while (deniers_left);
 	return arg;
 }
 
@@ -141,11 +142,13 @@ static pid_t attacker_start(pid_t victim)
 {
 	pid_t pid = fork();
 
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;) {
 			kill(victim, SIGCONT);
 			usleep(100);
 		}
+	}
 	return pid;
 }
 

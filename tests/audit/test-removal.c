@@ -68,13 +68,11 @@ static void round_of(const char *library)
 	pid_t pid;
 
 	bench_open(&b, ENGINE_RUNG_AUTO, 4096 * MIB);
-	bench_limit(&b, 150 * MIB, 60000 * MILLISECOND);
+	bench_limit(&b, 150 * MIB, 10 * PATIENCE_NS);
 	fake_open(&b, library);
 	*progress = 0;
 	pid = tenant_fork(&b, tenant, NULL);
-	for (int i = 0; i < 2000 && n_held(&b) < HELD; i++)
-		bench_pump(&b, 2);
-	CHECK(n_held(&b) == HELD && *progress == 0, "%d are held", n_held(&b));
+	CHECK(WAIT_UNTIL(&b, n_held(&b) == HELD) && *progress == 0, "%d are held", n_held(&b));
 	bench_close(&b);
 	waitpid(pid, &code, 0);
 	if (code) {

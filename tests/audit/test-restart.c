@@ -12,12 +12,22 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define HELD	    16
-#define LOADS	    2
-#define WAIT_NS	    (600000 * MILLISECOND)
-#define RESTARTS    4
-#define EARLY_US    100000
-#define PATIENCE_MS 20000
+#define HELD	 16
+#define LOADS	 2
+#define WAIT_NS	 (600000 * MILLISECOND)
+#define RESTARTS 4
+#define EARLY_US 100000
+
+/* As WAIT_UNTIL(), where another process has the engine. */
+#define IS_IN_TIME(condition)                                                                      \
+	({                                                                                         \
+		uint64_t until_ = clock_ns() + PATIENCE_NS;                                        \
+		bool is_true_;                                                                     \
+                                                                                                   \
+		while (!(is_true_ = (condition)) && clock_ns() < until_)                           \
+			usleep(1000);                                                              \
+		is_true_;                                                                          \
+	})
 
 struct shared {
 	char state_dir[64];
@@ -59,7 +69,7 @@ static void on_event(const struct audit_event *event, _unused_ const char *text,
 static int daemon_main(int generation)
 {
 	struct engine_options options = { .state_dir = shared->state_dir,
-					  .failure_wait_ns = 10000 * MILLISECOND };
+					  .failure_wait_ns = PATIENCE_NS };
 	struct engine_limits more = { .max_bytes = 4096 * MIB };
 	struct engine *engine;
 	uint32_t tenant;
@@ -94,10 +104,8 @@ static pid_t daemon_start(int generation)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		_exit(daemon_main(generation));
 	}
-	for (int i = 0; i < PATIENCE_MS && shared->ready != generation; i++)
-		usleep(1000);
 	bench_child = pid;
-	CHECK(shared->ready == generation, "the new engine does not come up");
+	CHECK(IS_IN_TIME(shared->ready == generation), "the new engine does not come up");
 	return pid;
 }
 
@@ -144,9 +152,7 @@ static int tenant_load(_unused_ void *userdata)
 
 static bool wait_for_held(int n)
 {
-	for (int i = 0; i < PATIENCE_MS && shared->held != n; i++)
-		usleep(1000);
-	return shared->held == n;
+	return IS_IN_TIME(shared->held == n);
 }
 
 /* One life of a daemon: it comes up, and is killed while others work and wait. */
@@ -198,16 +204,13 @@ int main(int argc, char **argv)
 	daemon = daemon_start(restarts + 1);
 	CHECK(wait_for_held(HELD));
 	shared->command = 1;
-	for (int i = 0; i < PATIENCE_MS && shared->answered != HELD; i++)
-		usleep(1000);
-	CHECK(shared->answered == HELD && shared->ran_over == 0, "%d came free", shared->answered);
+	CHECK(IS_IN_TIME(shared->answered == HELD) && shared->ran_over == 0, "%d came free",
+	      shared->answered);
 	shared->stop = 1;
 	end_well(held);
 	for (int i = 0; i < LOADS; i++)
 		end_well(loads[i]);
-	for (int i = 0; i < PATIENCE_MS && shared->current; i++)
-		usleep(1000);
-	CHECK(shared->current == 0, "%lu bytes are left", shared->current);
+	CHECK(IS_IN_TIME(shared->current == 0), "%lu bytes are left", shared->current);
 	CHECK(wait_for_held(0), "%d are still held", shared->held);
 	kill(daemon, SIGKILL);
 	waitpid(daemon, NULL, 0);

@@ -24,8 +24,7 @@ static void case_failure(struct bench *b, enum audit_failure failure, int code,
 
 	CHECK(engine_tenant_waits(b->engine, b->tenant, 0, 0, failure) == 0);
 	CHECK(tenant_wait(b, tenant_fork(b, allocate, NULL)) == code);
-	bench_pump(b, 50);
-	CHECK(b->n_events[event] == before + 1, "%lu", b->n_events[event] - before);
+	CHECK(WAIT_UNTIL(b, b->n_events[event] == before + 1), "%lu", b->n_events[event] - before);
 }
 
 static void case_nobodys(_unused_ struct bench *b)
@@ -70,8 +69,7 @@ static void case_unfollowed(struct bench *b)
 	CHECK(engine_unbind(b->engine, ENGINE_BIND_TREE, pid) == 0);
 	CHECK(engine_tree_of(b->engine, pid, &tenant) == ENGINE_E_GONE);
 	b->engine->state->control.n_unfollowed++;
-	bench_pump(b, 10);
-	CHECK(engine_tree_of(b->engine, pid, &tenant) == 0 && tenant == b->tenant);
+	CHECK(WAIT_UNTIL(b, engine_tree_of(b->engine, pid, &tenant) == 0) && tenant == b->tenant);
 	CHECK(engine_unbind(b->engine, ENGINE_BIND_TREE, self) == 0);
 	kill(pid, SIGKILL);
 	tenant_wait(b, pid);

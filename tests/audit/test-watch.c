@@ -58,8 +58,7 @@ static void case_copy(struct bench *b, const char *what)
 	volatile int *found = shared_memory(sizeof(int));
 	pid_t pid = tenant_fork(b, use_copy, (void *)found);
 
-	for (int i = 0; i < 5000 && !engine_each_library(b->engine, is_copy, NULL); i++)
-		bench_pump(b, 2);
+	CHECK(WAIT_UNTIL(b, engine_each_library(b->engine, is_copy, NULL)));
 	CHECK(engine_each_library(b->engine, is_copy, NULL) > 50, "the copy was not found");
 	*found = 1;
 	CHECK(tenant_wait(b, pid) == 0);
