@@ -2,7 +2,7 @@
 /*
  * Memory of the device, asked for as NVIDIA's driver asks its kernel module.
  *
- * With SOFTGPU_IOCTL=FILE, whatever is charged is announced by the ioctl that would allocate it
+ * With SOFTGPU_IOCTL=FILE, whatever is taken is announced by the ioctl that would allocate it
  * there (NV_ESC_RM_ALLOC of class NV01_MEMORY_LOCAL_USER), issued on FILE, a device such as
  * /dev/null that refuses it. Whoever watches ioctls can so be tried without a GPU. Frees are not
  * announced.

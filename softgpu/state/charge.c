@@ -67,7 +67,8 @@ static bool fits(struct state_file *file, struct state_slot *own, uint64_t bytes
 	return used <= total && bytes <= total - used && limits_allow(file, own, bytes);
 }
 
-int state_charge(struct state *state, unsigned dev, uint64_t bytes)
+/* @is_there: the device has the memory already, so nothing can refuse it */
+static int charge_enter(struct state *state, unsigned dev, uint64_t bytes, bool is_there)
 {
 	struct state_file *file = state->files[dev];
 	struct state_slot *own = state->slots[dev];
@@ -81,7 +82,7 @@ int state_charge(struct state *state, unsigned dev, uint64_t bytes)
 		cgroups_refresh(own);
 	for (;;) {
 		charge = charge_complete(file);
-		if (!fits(file, own, bytes)) {
+		if (!is_there && !fits(file, own, bytes)) {
 			if (__atomic_load_n(&file->charge.a, __ATOMIC_SEQ_CST) == charge.a)
 				return STATE_E_FULL;
 			continue; /* the sum may be of two moments */
@@ -93,6 +94,16 @@ int state_charge(struct state *state, unsigned dev, uint64_t bytes)
 	}
 	charge_complete(file);
 	return 0;
+}
+
+int state_charge(struct state *state, unsigned dev, uint64_t bytes)
+{
+	return charge_enter(state, dev, bytes, /* is_there= */ false);
+}
+
+int state_inherit(struct state *state, unsigned dev, uint64_t bytes)
+{
+	return charge_enter(state, dev, bytes, /* is_there= */ true);
 }
 
 void state_uncharge(struct state *state, unsigned dev, uint64_t bytes)

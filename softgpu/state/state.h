@@ -96,6 +96,16 @@ void state_device(const struct state *state, unsigned dev, struct softgpu_device
  */
 int state_charge(struct state *state, unsigned dev, uint64_t bytes);
 
+/**
+ * state_inherit() - be charged for memory that was another process', which has ended
+ *
+ * It is there already: neither a limit of a cgroup nor a full device refuses it, and whoever is beyond
+ * either then gets nothing more.
+ *
+ * Return: as state_charge(), STATE_E_FULL for a size that no device has.
+ */
+int state_inherit(struct state *state, unsigned dev, uint64_t bytes);
+
 /** state_uncharge() - give back what was charged; nothing happens in a forked child */
 void state_uncharge(struct state *state, unsigned dev, uint64_t bytes);
 

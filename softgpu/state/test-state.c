@@ -629,6 +629,22 @@ static void test_namespace(void)
 	munmap(inner, 4096);
 }
 
+static void test_inherit(void)
+{
+	struct state *state = attached_new();
+	struct state_memory memory;
+
+	check(state_charge(state, 0, 900 * MIB) == 0 && state_inherit(state, 0, 200 * MIB) == 0,
+	      "memory that is there is not refused");
+	state_memory(state, 0, &memory);
+	check(memory.used_bytes == 1000 * MIB && memory.free_bytes == 0 &&
+		      state_charge(state, 0, 1) == STATE_E_FULL,
+	      "then the device is full");
+	state_uncharge(state, 0, 200 * MIB);
+	check(state_charge(state, 0, 100 * MIB) == 0, "until enough is given back");
+	state_close(state);
+}
+
 /* A new cgroup v2 directory, if this is root on a host that has them. */
 /* In a cgroup with a hard limit of 150 MiB, of which it uses 100. */
 static void limited(void *arg)
@@ -643,6 +659,13 @@ static void limited(void *arg)
 	       state_charge(state, 0, 51 * MIB) == STATE_E_FULL;
 	state_memory(state, 0, &memory);
 	if (!good || memory.total_bytes != 150 * MIB || memory.free_bytes != 50 * MIB)
+		_exit(1);
+	/* What was another's and is its own now is there, whatever the limit. */
+	good = state_inherit(state, 0, 100 * MIB) == 0 &&
+	       state_charge(state, 0, MIB) == STATE_E_FULL;
+	state_memory(state, 0, &memory);
+	state_uncharge(state, 0, 100 * MIB);
+	if (!good || memory.free_bytes != 0)
 		_exit(1);
 }
 
@@ -830,6 +853,7 @@ int main(void)
 		test_configure,
 		test_full_folder,
 		test_other_user,
+		test_inherit,
 		test_limit,
 		test_limit_removed,
 		test_limit_race,

@@ -82,7 +82,7 @@ CUresult import_new(enum memory_kind kind, struct context *ctx, struct device *d
 		    const struct share_import *share, const struct share_ticket *ticket,
 		    uint64_t size, struct memory **ret)
 {
-	struct share_charge charge = memory_charge(device);
+	struct share_charge charge = memory_charge_inherited(device);
 	struct import *import;
 	CUresult r;
 

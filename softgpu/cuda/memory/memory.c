@@ -54,6 +54,14 @@ static int charge_take(void *arg, uint64_t bytes)
 	return rm_charge(device->index, bytes);
 }
 
+/* The driver asks its kernel module for nothing: no ioctl goes with it. */
+static int inherit_take(void *arg, uint64_t bytes)
+{
+	const struct device *device = arg;
+
+	return state_inherit(driver.state, device->index, bytes);
+}
+
 static void charge_give(void *arg, uint64_t bytes)
 {
 	const struct device *device = arg;
@@ -64,6 +72,11 @@ static void charge_give(void *arg, uint64_t bytes)
 struct share_charge memory_charge(struct device *device)
 {
 	return (struct share_charge){ charge_take, charge_give, device };
+}
+
+struct share_charge memory_charge_inherited(struct device *device)
+{
+	return (struct share_charge){ inherit_take, charge_give, device };
 }
 
 struct device *memory_device_of_index(unsigned index)

@@ -82,6 +82,9 @@ static inline struct memory *memory_find(uint64_t addr)
 /** memory_charge() - how a device is charged */
 struct share_charge memory_charge(struct device *device);
 
+/** memory_charge_inherited() - how it is charged with memory that its maker has left behind: see share_inherit() */
+struct share_charge memory_charge_inherited(struct device *device);
+
 /** memory_device_of_index() - the device with this place in the shared state; NULL: not visible */
 struct device *memory_device_of_index(unsigned index);
 

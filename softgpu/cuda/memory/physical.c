@@ -339,7 +339,7 @@ CALL(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *ret, void *sh
 	physical->size = physical->import.size;
 	physical->backing = PHYSICAL_IMPORT;
 	if (device) {
-		charge = memory_charge(device);
+		charge = memory_charge_inherited(device);
 		share_inherit(&physical->import, &charge);
 	}
 	return physical_publish(physical, ret);
