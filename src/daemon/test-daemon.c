@@ -10,6 +10,7 @@
 #include "daemon/daemon.h"
 #include "daemon/fake-engine.h"
 #include "daemon/gate.h"
+#include "daemon/overuse.h"
 #include "gate/gate.h"
 
 #include <errno.h>
@@ -527,6 +528,57 @@ static void test_settling(struct daemon *d)
 	d->loop = sd_event_unref(d->loop);
 }
 
+/* The devices say that we have so much of the first, and are not asked again. */
+static void has_memory(struct daemon *d, uint64_t bytes)
+{
+	struct running_list *lists = d->running.lists;
+
+	lists[0].items = reallocarray(lists[0].items, 1, sizeof(*lists[0].items));
+	if (!lists[0].items)
+		exit(1);
+	lists[0].items[0] = (struct gpu_process){ .pid = getpid(), .used_bytes = bytes };
+	lists[0].n = lists[0].cap = 1;
+	lists[1].n = 0;
+	lists[0].asked_us = lists[1].asked_us = UINT64_MAX;
+}
+
+static size_t n_samples(struct daemon *d, uint32_t tenant, uint64_t now_ms)
+{
+	json_t *list = use_log_recent(&d->overuse->use, tenant, now_ms);
+	size_t n = json_array_size(list);
+
+	json_decref(list);
+	return n;
+}
+
+static void test_history(struct daemon *d)
+{
+	const struct overuse_options options = { .state_dir = dir,
+						 .slow_ms = 1000,
+						 .fast_ms = 1000 };
+	const struct tenant *t = tenants_find(&d->tenants, "nobody");
+
+	if (!t || overuse_open(d, &options) < 0)
+		exit(1);
+	has_memory(d, GIB);
+	overuse_sample(d->overuse, 1000);
+	check(n_samples(d, 0, 1000) == 1 && n_samples(d, t->id, 1000) == 0,
+	      "history: who is not charged yet is nobody's");
+	fake_engine.processes[0] =
+		(struct audit_process){ .owner = (uint64_t)getpid() << 32 | AUDIT_PROCESS_LIVE,
+					.chain = { .tenants = { t->number }, .n = 1 } };
+	fake_engine.n_processes = 1;
+	d->books_read_us = 0;
+	overuse_sample(d->overuse, 2000);
+	check(n_samples(d, t->id, 2000) == 1, "history: and its tenant's when it is charged");
+	overuse_sample(d->overuse, 3000);
+	check(n_samples(d, 0, 3000) == 2, "history: what is as before is not kept again");
+	fake_engine.n_processes = 0;
+	overuse_close(d);
+	running_done(&d->running);
+	memset(&d->running, 0, sizeof(d->running));
+}
+
 static void test_restart(struct daemon *d, const char *nvml)
 {
 	uint32_t number = tenants_find(&d->tenants, "nobody")->number, stray;
@@ -572,6 +624,7 @@ int main(_unused_ int argc, char **argv)
 	test_trees_in_trees(&d);
 	test_gate(&d);
 	test_settling(&d);
+	test_history(&d);
 	test_restart(&d, argv[1]);
 	daemon_stop(&d);
 	remove_tree();
