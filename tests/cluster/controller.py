@@ -12,7 +12,8 @@ CONTROLLER = ROOT / "build/bin/cotenant-cluster"
 class Controller:
     def __init__(self, cluster, folder):
         self.cluster = cluster
-        self.options = ["--interval=200ms", "--settle=1s", "--lease=3s"]
+        # A lease is longer than the machine may stand still for.
+        self.options = ["--interval=200ms", "--settle=1s", "--lease=6s"]
         self.state = folder / "cluster.db"
         self.log = folder / "log"
         self.process = None
@@ -25,7 +26,7 @@ class Controller:
 
     def kill(self, sig=signal.SIGKILL):
         self.process.send_signal(sig)
-        self.process.wait(20)
+        self.process.wait(60)
 
     def do(self, *words):
         return self.cluster.do(CONTROLLER, *words, f"--state={self.state}")
@@ -56,7 +57,7 @@ class Instance:
 
     def number(self):
         found = eventually(lambda: [i for i in self.controller.instances() if i[0] == self.name and i[1] == "running"],
-                           f"{self.name} runs", 20)
+                           f"{self.name} runs")
         return int(found[0][2].split()[1])
 
     def started(self):
@@ -65,6 +66,6 @@ class Instance:
 
     def moved(self):
         """It has begun again, elsewhere, perhaps as another job."""
-        self.job.started()
+        self.job.restarted()
         self.job.number = self.number()
         return self.job

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from system_conftest import COTENANT, SOFTGPU, TENANT
+from system_conftest import SOFTGPU, TENANT, eventually
 
 IMAGE = "localhost/tenant:1"
 
@@ -115,8 +115,12 @@ class Images:
 
     def listed(self):
         """The containers that podman knows: [(its name, its first process)]."""
-        lines = self.do("ps", "--all", "--format", "{{.Names}} {{.Pid}}").splitlines()
-        return [(name, int(pid)) for name, pid in map(str.split, lines)]
+        done = eventually(self.ps, "podman lists them while none of them is taken away")
+        return [(name, int(pid)) for name, pid in map(str.split, done.stdout.splitlines())]
+
+    def ps(self):
+        done = self.cluster.run(self.podman, "ps", "--all", "--format", "{{.Names}} {{.Pid}}")
+        return done.returncode == 0 and done
 
     def close(self):
         """Without podman: what it has mounted for containers is gone with their jobs."""

@@ -31,7 +31,7 @@ class Networked(Cluster):
         self.network.close()
 
     def is_heard(self, node):
-        eventually(lambda: self.do("sinfo", "-hN", "-n", node, "-o", "%T").strip() in ("idle", "mixed"),
+        eventually(lambda: self.run("sinfo", "-hN", "-n", node, "-o", "%T").stdout.strip() in ("idle", "mixed"),
                    f"{node} is heard", 60)
 
 
@@ -72,7 +72,7 @@ class Hearing(Controller):
         for node, process in self.nodes.items():
             self.cluster.network.mend(node)
             process.send_signal(signal.SIGTERM)
-        codes = [process.wait(30) for process in self.nodes.values()]
+        codes = [process.wait(60) for process in self.nodes.values()]
         self.kill(signal.SIGTERM)
         assert codes == [0] * len(NODES) and self.process.returncode == 0, self.log.read_text()
 

@@ -16,7 +16,7 @@ class Hearing(Controller):
     def __init__(self, cluster, folder):
         super().__init__(cluster, folder)
         self.port = port_for_controller()
-        self.options += [f"--listen=127.0.0.1:{self.port}", "--silent=2s",
+        self.options += [f"--listen=127.0.0.1:{self.port}", "--silent=5s",
                          f"--munge-socket={cluster.dir}/munge/socket"]
         self.reporters = {}
 
@@ -26,7 +26,10 @@ class Hearing(Controller):
         return {line[0]: (line[1], *line[3:]) for line in lines}
 
     def becomes(self, node, state):
-        eventually(lambda: self.states()[node][0] == state, f"{node} {state}", 20)
+        eventually(lambda: self.states()[node][0] == state, f"{node} {state}")
+
+    def all_report(self):
+        return self.states() == dict.fromkeys(NODES, ("reports",))
 
 
 @pytest.fixture
@@ -38,13 +41,18 @@ def controller(cluster, tmp_path):
     try:
         for node in NODES:
             controller.reporters[node] = Reporter(cluster, node, controller.port)
-        eventually(lambda: controller.states() == dict.fromkeys(NODES, ("reports",)), "all report", 20)
+        eventually(controller.all_report, "all report")
         yield controller
     finally:
         for reporter in controller.reporters.values():
             reporter.close()
         controller.kill(signal.SIGTERM)
     assert controller.process.returncode == 0, controller.log.read_text()
+
+
+def explains_silence_of(controller, node):
+    told = controller.do("explain", "large.0").splitlines()[1:]
+    return len(told) == 6 and all(("does not report" in line) == line.strip().startswith(f"{node} ") for line in told)
 
 
 def test_nothing_is_placed_on_a_silent_node(cluster, controller):
@@ -57,13 +65,10 @@ def test_nothing_is_placed_on_a_silent_node(cluster, controller):
     assert other.show("NodeList") != node
     controller.do("set", "large", "true", "--gpu-mem=8000")
     eventually(lambda: ("large.0", "waiting") in controller.instances(), "it waits")
-    told = controller.do("explain", "large.0").splitlines()[1:]
-    assert len(told) == 6
-    for line in told:
-        assert ("does not report" in line) == line.strip().startswith(f"{node} "), told
+    eventually(lambda: explains_silence_of(controller, node), f"{node} alone is not considered as it is silent")
     assert stays.ask("pid") and stays.state() == "RUNNING"
     controller.reporters[node].line.mend()
-    controller.becomes(node, "reports")
+    eventually(controller.all_report, "all report")
     back = controller.serve("back", "--gpu-mem=1G").started()
     assert back.show("NodeList") == node
 
@@ -101,7 +106,7 @@ def test_a_node_that_lies_is_refused(cluster, controller):
     assert "Replayed credential" in liar.send(lambda nonce: kept.strip())
     assert liar.say(honest | {"tenants": [tenant]}) != "taken"
     eventually(lambda: controller.states()[lying] == ("silent", f"refused: {job.tenant()} is not here: Slurm has it on {node}"),
-               "who lies is as good as silent", 20)
+               "who lies is as good as silent")
     for name in controller.reporters:
         controller.becomes(name, "reports")
     assert job.ask("pid") and job.state() == "RUNNING"

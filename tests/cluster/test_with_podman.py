@@ -41,7 +41,7 @@ def test_an_image_runs_as_a_container_on_its_device(images, serve):
     shown = eventually(lambda: [p for p in host.json("ps")["processes"] if p["tenants"] == [web.tenant()]], "it is listed")
     assert (shown[0]["gpu"], shown[0]["job"]) == (1, web.number)
     assert [pid for name, pid in images.listed() if name.startswith(f"web.0.{web.number}.")] == [shown[0]["pid"]]
-    assert web.alloc(3 * GIB) > 0
+    web.outgrow(3 * GIB)
     eventually(lambda: web.state() == "CANCELLED", "its job is killed")
     eventually(lambda: not os.path.exists(f"/proc/{shown[0]['pid']}"), "the container ends with its job")
     eventually(lambda: web.tenant() not in [t["tenant"] for t in host.json("list")["tenants"]], "and so does its tenant")
@@ -50,7 +50,10 @@ def test_an_image_runs_as_a_container_on_its_device(images, serve):
 
 def test_a_container_is_suspended_with_its_job(serve):
     job = serve("web", "--gpu-mem=1G", "--gpu-policy=suspend").started()
+    # Beyond its request from when it has said what it has.
+    job.node().cotenant("set", job.tenant(), "memory.low=4G")
     assert job.alloc(MUCH) > 0
+    job.node().cotenant("set", job.tenant(), "memory.low=1G")
     eventually(lambda: job.state() == "SUSPENDED", "it is suspended")
     job.send("pid")
     assert not job.has_answered(0.5)
@@ -61,12 +64,12 @@ def test_a_container_is_suspended_with_its_job(serve):
 def test_a_container_is_evicted(images, controller, serve):
     job = serve("greedy", "--gpu-mem=1G", "--gpu-policy=evict").started()
     node = job.show("NodeList")
-    assert job.alloc(MUCH) > 0
-    job.started()
+    job.outgrow(MUCH)
+    job.restarted()
     assert job.show("NodeList") != node and job.show("Restarts") == "1"
     assert job.alloc(512 * MIB) > 0 and len(controller.jobs("greedy.0")) == 1
     # What died with the first run is removed by the second one, whose own container stays.
-    eventually(lambda: len(images.listed()) == 1, "one container is left", 30)
+    eventually(lambda: len(images.listed()) == 1, "one container is left")
     assert job.ask("pid") == ["1"]
 
 
