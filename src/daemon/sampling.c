@@ -106,8 +106,9 @@ static void gather(struct overuse *o, struct resident *p)
 		if (!t->spec.freezer || !str_eq(t->spec.freezer, freezer) ||
 		    (p->who.place.cgroup && str_eq(p->who.place.cgroup, t->spec.match.name)))
 			continue;
-		if (cgroup_move(p->who.pid, t->spec.match.name) == 0 && o->daemon->engine)
-			engine_adopt(o->daemon->engine, p->who.pid);
+		if (cgroup_move(p->who.pid, t->spec.match.name) == 0 && o->daemon->engine &&
+		    engine_adopt(o->daemon->engine, p->who.pid) == 0)
+			daemon_place_hint(o->daemon, p->who.pid);
 		return;
 	}
 }

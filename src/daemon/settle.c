@@ -105,6 +105,8 @@ static bool adopt(struct daemon *d, const struct gpu_process *p, unsigned device
 		tenants_meet(&d->tenants, uid);
 	if (engine_adopt(d->engine, p->pid) != 0 || !engine_each_process(d->engine, is_pid, &pid))
 		return false;
+	/* No call of it has asked for that: the first that wants to know would wait in vain. */
+	daemon_place_hint(d, p->pid);
 	note_adopted(d, p->pid, device, p->used_bytes);
 	return true;
 }
