@@ -293,13 +293,44 @@ static void fork_and_daemonise(void)
 /* 8 */
 static void memory_of_another_process(void)
 {
-	unsigned long address = 0x5000;
+	unsigned long address = 0x5000, pool = 0x6000, data[8] = {};
 
 	CHECK(CUDA("cuIpcOpenMemHandle_v2", &address, 0) == 0);
 	EXPECT(0);
 	CHECK(CUDA("cuIpcCloseMemHandle", address) == 0);
 	CHECK(CUDA("cuMemFree_v2", address) == 0);
 	EXPECT(0);
+
+	CHECK(CUDA("cuMemImportFromShareableHandle", &address, /* descriptor */ 5, 1) == 0);
+	CHECK(CUDA("cuMemMap", 0x100000000, 8 * MIB, 0, address, 0) == 0);
+	CHECK(CUDA("cuMemRelease", address) == 0);
+	CHECK(CUDA("cuMemUnmap", 0x100000000, 8 * MIB) == 0);
+	EXPECT(0);
+
+	CHECK(CUDA("cuMemPoolImportFromShareableHandle", &pool, 5, 1, 0) == 0);
+	CHECK(CUDA("cuMemPoolImportPointer", &address, pool, data) == 0);
+	CHECK(CUDA("cuMemFreeAsync", address, 0) == 0);
+	CHECK(CUDA("cuMemPoolDestroy", pool) == 0);
+	EXPECT(0);
+}
+
+static void memory_whose_maker_has_ended(void)
+{
+	unsigned long address = 0x5000;
+
+	allocate(10 * MIB);
+	CHECK(CUDA("cuIpcOpenMemHandle_v2", &address, 0) == 0);
+	CHECK(settle(10 * MIB) == 0);
+	EXPECT(10 * MIB);
+	/* The device says whose it is then, be it more than he may have. */
+	CHECK(settle(LIMIT + 10 * MIB) == 0);
+	EXPECT(LIMIT + 10 * MIB);
+	CHECK(CUDA("cuMemAlloc_v2", &address, 256) == OUT_OF_MEMORY);
+	CHECK(CUDA("cuIpcCloseMemHandle", 0x5000) == 0);
+	EXPECT(LIMIT + 10 * MIB);
+	CHECK(settle(10 * MIB) == 0);
+	EXPECT(10 * MIB);
+	allocate(LIMIT - 10 * MIB);
 }
 
 /* 9 */
@@ -810,6 +841,7 @@ static const struct {
 	{ "6 the end of a process, nothing freed", process_ends, 1 },
 	{ "7 a child starts at zero and is charged to the same tenant", fork_and_daemonise, 1 },
 	{ "8 memory of another process", memory_of_another_process, 1 },
+	{ "8 memory whose maker has ended", memory_whose_maker_has_ended, 1 },
 	{ "9 physical memory: references and mappings", physical_memory, 1 },
 	{ "10 managed memory counts in full", managed_memory, 1 },
 	{ "11 pools keep what is freed until the device has less", pools_keep_what_is_freed, 1 },
