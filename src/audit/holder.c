@@ -39,8 +39,9 @@
 #define SWEEP_MS		  100 /* look over all slots this often while any is in use */
 #define QUEUE_MS		  5   /* and over the held ones this often */
 #define BUCKETS			  AUDIT_SLOTS
-#define DECIDED_MS		  20 /* a thread that was let go has met its probe again by then */
-#define END_MS			  1000
+#define SIGNAL_MS		  20 /* a thread that was let go for a signal keeps its place for so long */
+#define DECIDED_MS		  2000 /* and one that was let go to be decided, which it is as soon as it runs */
+#define END_MS			  5000
 #define DISMISSED_MS_MIN	  50
 #define DISMISSED_MS_MAX	  (END_MS / 2)
 #define WAKES_FD		  3
@@ -63,8 +64,8 @@ struct holder {
 	uint32_t filed_under[AUDIT_SLOTS];   /* thread id, 0 while in no bucket */
 	uint32_t signalled[AUDIT_PROCESSES]; /* processes that signals came for */
 	size_t n_signalled;
-	uint64_t let_go_ns[AUDIT_SLOTS]; /* when a slot was released */
-	uint8_t let_go[AUDIT_SLOTS];	 /* a signal came before the thread had stopped */
+	uint64_t place_ns[AUDIT_SLOTS]; /* until when a slot that was released keeps its place */
+	uint8_t let_go[AUDIT_SLOTS];	/* a signal came before the thread had stopped */
 	uint8_t is_ahead[LEDGER_TENANTS *
 			 LEDGER_DEVICES]; /* ledgers that an older call waits for */
 	uint32_t queued[AUDIT_SLOTS];	  /* ledgers whose n_queued is not 0 */
@@ -167,7 +168,8 @@ static void queue_add(struct holder *h, uint32_t at)
 
 /*
  * Whether a slot still has its place. One that was let go keeps it until it has been decided, so that
- * those behind it do not take what it was let go for; but not for long, as it may be busy with a signal.
+ * those behind it do not take what it was let go for, however late the kernel runs it; but if that was for
+ * a signal, not for long, as it may be busy with it.
  */
 static bool slot_is_queued(const struct holder *h, uint32_t at, uint64_t now)
 {
@@ -177,7 +179,7 @@ static bool slot_is_queued(const struct holder *h, uint32_t at, uint64_t now)
 	case AUDIT_SLOT_FREE:
 		return false;
 	default:
-		return now < h->let_go_ns[at] + DECIDED_MS * 1000000ULL;
+		return now < h->place_ns[at];
 	}
 }
 
@@ -194,16 +196,28 @@ static void queue_tidy(struct holder *h)
 	queue_recount(h);
 }
 
-/* Let a held thread go, with a signal that it is to take. */
-static void slot_release(struct holder *h, uint32_t at, int signal)
+/* Let a held thread go, with a signal that it is to take; it keeps its place for a time. */
+static void slot_let_go(struct holder *h, uint32_t at, int signal, unsigned place_ms)
 {
 	struct audit_slot *slot = &h->state->slots[at];
 	pid_t tid = slot->tid;
 
 	if (!slot_change(slot, AUDIT_SLOT_HELD, AUDIT_SLOT_RELEASED))
 		return;
-	h->let_go_ns[at] = now_ns();
+	h->place_ns[at] = now_ns() + place_ms * 1000000ULL;
 	ptrace(PTRACE_DETACH, tid, 0, signal);
+}
+
+/* For a signal, or whatever else it is to see. */
+static void slot_release(struct holder *h, uint32_t at, int signal)
+{
+	slot_let_go(h, at, signal, SIGNAL_MS);
+}
+
+/* It is let run, or answered, when it meets its probe. */
+static void slot_decide(struct holder *h, uint32_t at)
+{
+	slot_let_go(h, at, /* signal= */ 0, DECIDED_MS);
 }
 
 static bool slot_has_request(const struct holder *h, const struct audit_slot *slot)
@@ -272,17 +286,17 @@ static void queue_run(struct holder *h)
 
 		if (slot->reason >= AUDIT_REASON_COMPUTE) {
 			if (slot_may_go_on(h, slot, now))
-				slot_release(h, h->held[i], 0);
+				slot_decide(h, h->held[i]);
 			continue;
 		}
 		if (now >= slot->deadline_ns && slot->reason != AUDIT_REASON_NONE) {
-			slot_release(h, h->held[i], 0);
+			slot_decide(h, h->held[i]);
 			continue;
 		}
 		if (slot_is_behind(h, slot))
 			continue;
 		if (slot_is_decided(h, slot))
-			slot_release(h, h->held[i], 0);
+			slot_decide(h, h->held[i]);
 		if (slot->reason != AUDIT_REASON_NONE)
 			h->is_ahead[ledger_index(slot->tenant, slot->device)] = 1;
 	}
@@ -344,6 +358,9 @@ static void slot_take(struct holder *h, uint32_t at)
 		return;
 	}
 	h->let_go[at] = 0;
+	/* Whose slot it was before has left it: that place is not this one's. */
+	if (h->filed_under[at] != slot->tid)
+		h->place_ns[at] = 0;
 	slot_file(h, at);
 	if (ptrace(PTRACE_SEIZE, slot->tid, 0, PTRACE_O_EXITKILL)) {
 		slot->failed = errno;

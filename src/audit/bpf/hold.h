@@ -24,7 +24,7 @@
 
 #define HOLD_ROUNDS	 (1 << 20)
 #define SETTLE_ROUNDS	 (1 << 23)
-#define HOLDER_SILENT_NS 2000000000ULL
+#define HOLDER_SILENT_NS 5000000000ULL /* it says every 100 ms that it is there, if it runs */
 #define WRITE_WAIT_NS	 1000000000ULL
 #define LAUNCH_WAIT_NS	 1000000000ULL /* a launch waits for the holder no longer */
 #define SETTLE_WAIT_NS                                                                             \
