@@ -52,6 +52,14 @@ def device_pid(host, name):
     return eventually(processes, f"{name} is charged", 60)[0]
 
 
+def shares_are_right(host, pids, wanted):
+    """Nobody has ever more; a program that the machine does not let go on may have less for a while."""
+    measured = shares.measure(host.env, pids, 4)
+    print("shares", measured)
+    assert all(high <= most + ABOVE for most, (_, high) in zip(wanted, measured)), measured
+    return all(most - BELOW <= low for most, (low, _) in zip(wanted, measured))
+
+
 def test_two_trainings_side_by_side(host, tinygrad):
     """With 30 and 70 per cent, and a third that outgrows its limit: the losses are as when alone."""
     alone = losses_of(training(host, tinygrad, "alone", STEPS), STEPS)
@@ -62,8 +70,7 @@ def test_two_trainings_side_by_side(host, tinygrad):
     del host.env["SOFTGPU_KERNEL_NS"]
     pids = [device_pid(host, name) for name in ("one", "two")]
     assert [losses_of(tenant, STEPS) for tenant in (one, two)] == [alone, alone]
-    measured = shares.measure(host.env, pids, 4)
-    print("shares", measured)
+    eventually(lambda: shares_are_right(host, pids, (30, 70)), "each has its share", 120)
 
     grown = host.add(["cotenant", "run", "--name", "grower", "--memory.max", "1G", "--", tinygrad,
                       PROGRAMS / "real/tinygrad-grow.py"])
@@ -74,8 +81,7 @@ def test_two_trainings_side_by_side(host, tinygrad):
     book = [event["size"] for event in host.events("refused", "grower")]
     assert book and all(size == 64 * MIB for size in book)
 
-    for tenant, name, wanted, (low, high) in zip((one, two), ("one", "two"), (30, 70), measured):
-        assert wanted - BELOW <= low and high <= wanted + ABOVE, f"{name}: {low} to {high} %"
+    for tenant, name in zip((one, two), ("one", "two")):
         assert tenant.process.poll() is None
         assert host.book(name)["refused"] == 0
     # They go on, in step with each other: what one computes does not depend on the other.
@@ -91,7 +97,8 @@ def test_what_taichi_takes_out_of_its_pool_is_counted(host):
 
     def as_the_driver_says():
         book = host.book("taichi")["memory.allocated"]
-        return abs(book - books[0] - (reserved[-1] - reserved[0])) <= ROUNDING if books else True
+        right = not books or abs(book - books[0] - (reserved[-1] - reserved[0])) <= ROUNDING
+        return right and [book]
 
     for _ in range(5):
         words = tenant.answer(60)
@@ -99,8 +106,8 @@ def test_what_taichi_takes_out_of_its_pool_is_counted(host):
             words = tenant.answer(60)
         reserved.append(int(words[1]))
         # What a trim leaves is known when the device was asked.
-        eventually(as_the_driver_says, f"the pool counts as the driver says: {reserved}, {books}")
-        books.append(host.book("taichi")["memory.allocated"])
+        host.settled()
+        books += eventually(as_the_driver_says, f"the pool counts as the driver says: {reserved}, {books}")
         tenant.send("go on")
     assert tenant.process.wait(20) == 0
     print("books", books, "reserved", reserved)
