@@ -82,6 +82,7 @@ def test_a_node_that_lies_is_refused(cluster, controller):
     device = {"total": DEVICE * MIB, "used": 0}
     honest = {"node": lying, "devices": [device, device], "tenants": [], "incidents": []}
     tenant = {"tenant": job.tenant(), "gpu": 0, "low": 0, "held": 0}
+    eventually(lambda: liar.say(honest | {"tenants": [tenant]}) != "taken", "the controller has seen the job at Slurm's")
     assert liar.say(honest) == "taken"
     for change, said in (
             ({"devices": [device, device | {"used": DEVICE * MIB + 1}]}, "device 1: 4294967297 bytes are used of 4294967296"),
