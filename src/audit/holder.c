@@ -39,8 +39,8 @@
 #define SWEEP_MS		  100 /* look over all slots this often while any is in use */
 #define QUEUE_MS		  5   /* and over the held ones this often */
 #define BUCKETS			  AUDIT_SLOTS
-#define SIGNAL_MS		  20 /* a thread that was let go for a signal keeps its place for so long */
-#define DECIDED_MS		  2000 /* and one that was let go to be decided, which it is as soon as it runs */
+#define PLACE_MS		  20   /* a thread that was let go keeps its place for so long */
+#define LATE_MS			  2000 /* and that long while it waits for a CPU to be decided */
 #define END_MS			  5000
 #define DISMISSED_MS_MIN	  50
 #define DISMISSED_MS_MAX	  (END_MS / 2)
@@ -64,8 +64,10 @@ struct holder {
 	uint32_t filed_under[AUDIT_SLOTS];   /* thread id, 0 while in no bucket */
 	uint32_t signalled[AUDIT_PROCESSES]; /* processes that signals came for */
 	size_t n_signalled;
-	uint64_t place_ns[AUDIT_SLOTS]; /* until when a slot that was released keeps its place */
-	uint8_t let_go[AUDIT_SLOTS];	/* a signal came before the thread had stopped */
+	uint64_t tickets[AUDIT_SLOTS];	 /* whose the next two are */
+	uint64_t let_go_ns[AUDIT_SLOTS]; /* when a slot was released */
+	uint8_t is_decided[AUDIT_SLOTS]; /* it was to be decided, and no signal came since */
+	uint8_t let_go[AUDIT_SLOTS];	 /* a signal came before the thread had stopped */
 	uint8_t is_ahead[LEDGER_TENANTS *
 			 LEDGER_DEVICES]; /* ledgers that an older call waits for */
 	uint32_t queued[AUDIT_SLOTS];	  /* ledgers whose n_queued is not 0 */
@@ -166,21 +168,50 @@ static void queue_add(struct holder *h, uint32_t at)
 	h->held[i] = at;
 }
 
+/* Another call has the slot: the place of the one before is not this one's. */
+static void queue_remove(struct holder *h, uint32_t at)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < h->n_held; i++)
+		if (h->held[i] != at)
+			h->held[kept++] = h->held[i];
+	h->n_held = kept;
+	h->let_go_ns[at] = 0;
+}
+
+/* It runs, or does as soon as it gets a CPU; who is stopped or frozen does not. */
+static bool thread_is_runnable(pid_t tid)
+{
+	char path[64], line[256];
+	_cleanup_fclose_ FILE *f = NULL;
+	const char *name_end;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		return false;
+	name_end = strrchr(line, ')');
+	return name_end && strncmp(name_end, ") R", 3) == 0;
+}
+
 /*
- * Whether a slot still has its place. One that was let go keeps it until it has been decided, so that
- * those behind it do not take what it was let go for, however late the kernel runs it; but if that was for
- * a signal, not for long, as it may be busy with it.
+ * Whether a slot still has its place. One that was let go keeps it until it has been decided, so that those
+ * behind it do not take what it was let go for: on a busy machine that is when the kernel gets round to
+ * running it. One that may be busy with a signal, or is frozen, does not keep others waiting for so long.
  */
 static bool slot_is_queued(const struct holder *h, uint32_t at, uint64_t now)
 {
-	switch (slot_state(&h->state->slots[at])) {
-	case AUDIT_SLOT_HELD:
+	const struct audit_slot *slot = &h->state->slots[at];
+	uint32_t state = slot_state(slot);
+	uint64_t ms = (now - h->let_go_ns[at]) / 1000000;
+
+	if (state == AUDIT_SLOT_HELD || state == AUDIT_SLOT_FREE)
+		return state == AUDIT_SLOT_HELD;
+	if (ms < PLACE_MS)
 		return true;
-	case AUDIT_SLOT_FREE:
-		return false;
-	default:
-		return now < h->place_ns[at];
-	}
+	return h->is_decided[at] && ms < LATE_MS &&
+	       (state != AUDIT_SLOT_RELEASED || thread_is_runnable(slot->tid));
 }
 
 /* Drop what has left the queue: it was decided, or its thread was killed. */
@@ -196,28 +227,30 @@ static void queue_tidy(struct holder *h)
 	queue_recount(h);
 }
 
-/* Let a held thread go, with a signal that it is to take; it keeps its place for a time. */
-static void slot_let_go(struct holder *h, uint32_t at, int signal, unsigned place_ms)
+/* Let a held thread go, with a signal that it is to take. */
+static void slot_let_go(struct holder *h, uint32_t at, int signal)
 {
 	struct audit_slot *slot = &h->state->slots[at];
 	pid_t tid = slot->tid;
 
 	if (!slot_change(slot, AUDIT_SLOT_HELD, AUDIT_SLOT_RELEASED))
 		return;
-	h->place_ns[at] = now_ns() + place_ms * 1000000ULL;
+	h->let_go_ns[at] = now_ns();
 	ptrace(PTRACE_DETACH, tid, 0, signal);
 }
 
-/* For a signal, or whatever else it is to see. */
+/* For a signal, or whatever else it is to see, also if it was let go to be decided just now. */
 static void slot_release(struct holder *h, uint32_t at, int signal)
 {
-	slot_let_go(h, at, signal, SIGNAL_MS);
+	h->is_decided[at] = 0;
+	slot_let_go(h, at, signal);
 }
 
 /* It is let run, or answered, when it meets its probe. */
 static void slot_decide(struct holder *h, uint32_t at)
 {
-	slot_let_go(h, at, /* signal= */ 0, DECIDED_MS);
+	h->is_decided[at] = 1;
+	slot_let_go(h, at, /* signal= */ 0);
 }
 
 static bool slot_has_request(const struct holder *h, const struct audit_slot *slot)
@@ -358,9 +391,9 @@ static void slot_take(struct holder *h, uint32_t at)
 		return;
 	}
 	h->let_go[at] = 0;
-	/* Whose slot it was before has left it: that place is not this one's. */
-	if (h->filed_under[at] != slot->tid)
-		h->place_ns[at] = 0;
+	if (h->tickets[at] != slot->ticket)
+		queue_remove(h, at);
+	h->tickets[at] = slot->ticket;
 	slot_file(h, at);
 	if (ptrace(PTRACE_SEIZE, slot->tid, 0, PTRACE_O_EXITKILL)) {
 		slot->failed = errno;
