@@ -136,12 +136,12 @@ int engine_dispatch(struct engine *engine)
 		if (ready[i].data.fd == engine->holder_pidfd) {
 			holder_stop(engine);
 			r = holder_start(engine);
-		} else if (ready[i].data.fd == ring_buffer__epoll_fd(engine->events)) {
-			r = ring_buffer__consume(engine->events);
 		} else if (ready[i].data.fd == engine->again_fd) {
 			timer_drain(engine->again_fd);
 		}
 	}
+	if (r >= 0)
+		r = ring_buffer__consume(engine->events);
 	left_see_to(engine);
 	if (r < 0)
 		return r;

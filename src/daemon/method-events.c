@@ -4,6 +4,8 @@
  */
 #include "daemon/daemon.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 
 #define MAX_WAIT_MS	    60000
@@ -79,6 +81,7 @@ void method_events_list(struct daemon *d, struct api_call *call)
 	struct api_error error;
 	uint64_t wait_ms = 0;
 	struct waiter *w;
+	int r;
 
 	if (text && duration_parse(text, &wait_ms) < 0) {
 		api_fail(&error, API_E_BAD_REQUEST, "wait: '%.60s' is not a time such as 30s",
@@ -86,8 +89,9 @@ void method_events_list(struct daemon *d, struct api_call *call)
 		api_call_refuse(call, &error);
 		return;
 	}
-	if (d->engine)
-		engine_dispatch(d->engine);
+	r = d->engine ? engine_dispatch(d->engine) : 0;
+	if (r < 0)
+		log_warn(r, "the engine");
 	if (answer(d, call, /* seen= */ 0, wait_ms == 0))
 		return;
 	w = may_wait(d, api_call_peer(call)->uid) ? calloc(1, sizeof(*w)) : NULL;
