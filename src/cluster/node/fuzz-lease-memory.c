@@ -26,7 +26,7 @@ static void read_file(const uint8_t *data, size_t size)
 
 static void read_line(const uint8_t *data, size_t size)
 {
-	static struct lease_memory m = { .boot_id = BOOT };
+	static struct lease_memory m = { .where = BOOT };
 	_cleanup_free_ char *bytes = NULL;
 	struct contact_line said;
 	struct node_lease lease;

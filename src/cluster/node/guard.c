@@ -24,6 +24,7 @@
 extern char **environ;
 
 #define BOOT_ID	       "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID_SIZE   37
 #define LOOK_MOST_MS   500 /* poll() does not count while the machine sleeps */
 #define LOOK_AGAIN_MS  100
 #define START_AGAIN_MS 1000
@@ -126,7 +127,7 @@ static void keep_running(struct guard *g)
 static void remember(struct guard *g)
 {
 	const char *path = g->options->state;
-	_cleanup_free_ char *boot_id = NULL;
+	_cleanup_free_ char *boot_id = NULL, *where = NULL;
 	int r;
 
 	r = file_read_at(AT_FDCWD, BOOT_ID, BOOT_ID_SIZE, &boot_id, NULL);
@@ -134,7 +135,8 @@ static void remember(struct guard *g)
 		boot_id[strcspn(boot_id, "\n")] = '\0';
 	else
 		log_warn(r, "cannot read " BOOT_ID);
-	r = lease_memory_open(&g->memory, path, boot_id ? boot_id : "", now_ms());
+	where = boot_id ? str_format("%s/%s", boot_id, g->options->node) : strdup("");
+	r = where ? lease_memory_open(&g->memory, path, where, now_ms()) : -ENOMEM;
 	if (r < 0)
 		log_warn(r, "%s does not say when Slurm was heard last", path);
 	else if (g->memory.lease.is_known)
@@ -142,6 +144,7 @@ static void remember(struct guard *g)
 			 (now_ms() - g->memory.lease.asked_ms) / 1000);
 }
 
+/* Once of each error, whether it was saved because Slurm is heard, or because it is not. */
 static void complain_of_saving(struct guard *g)
 {
 	if (g->memory.save_error && g->memory.save_error != g->save_error)
@@ -160,7 +163,6 @@ static void take_line(struct guard *g, const char *line)
 	if (lease_memory_hear(&g->memory, line, now_ms()) < 0)
 		return;
 	g->has_complained = false;
-	complain_of_saving(g);
 	kept = lease_memory_kept(&g->memory);
 	if (before && !str_eq(before, kept))
 		log_info("Slurm starts nowhere else, of its jobs here: %s", *kept ? kept : "none");
@@ -281,6 +283,7 @@ void guard_run(const struct guard_options *options, const volatile sig_atomic_t 
 	while (!*is_over) {
 		keep_running(&guard);
 		most_ms = carry_out(&guard, lease_memory_look(&guard.memory, now_ms(), &wait_ms));
+		complain_of_saving(&guard);
 		p = (struct pollfd){ .fd = guard.fd, .events = POLLIN };
 		if (poll(&p, 1, MIN(wait_ms, most_ms)) > 0)
 			read_lines(&guard);

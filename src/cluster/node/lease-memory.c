@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #define SUM_LEN	   8
-#define FILE_BYTES (CONTACT_LINE_SIZE + 128)
+#define FILE_BYTES (CONTACT_LINE_SIZE + LEASE_WHERE_SIZE + 64)
 
 /* FNV-1a: any one byte that is another one gives another sum. */
 static uint32_t sum_of(const char *s)
@@ -24,7 +24,7 @@ static uint32_t sum_of(const char *s)
 char *lease_memory_print(const struct lease_memory *m)
 {
 	_cleanup_free_ char *rest =
-		str_format("%s %" PRIu64 " %s\n", m->boot_id, m->lease.resumed_ms, m->said);
+		str_format("%s %" PRIu64 " %s\n", m->where, m->lease.resumed_ms, m->said);
 
 	return rest ? str_format("%08" PRIx32 " %s", sum_of(rest), rest) : NULL;
 }
@@ -51,24 +51,24 @@ static bool is_whole(const char *bytes, size_t len)
 	return memcmp(bytes, sum, SUM_LEN) == 0 && bytes[SUM_LEN] == ' ';
 }
 
-int lease_memory_parse(char *bytes, size_t len, const char *boot_id, struct node_lease *ret,
+int lease_memory_parse(char *bytes, size_t len, const char *where, struct node_lease *ret,
 		       const char **ret_line)
 {
 	char *line = bytes + SUM_LEN + 1;
-	const char *boot, *resumed;
+	const char *place, *resumed;
 	struct contact_line said;
 	uint64_t resumed_ms;
 
 	if (!is_whole(bytes, len))
 		return -EBADMSG;
 	bytes[len - 1] = '\0';
-	boot = take_word(&line);
-	resumed = boot ? take_word(&line) : NULL;
-	if (!resumed || !*boot || str_parse_u64(resumed, &resumed_ms) < 0 ||
+	place = take_word(&line);
+	resumed = place ? take_word(&line) : NULL;
+	if (!resumed || !*place || str_parse_u64(resumed, &resumed_ms) < 0 ||
 	    contact_line_parse(line, &said) < 0)
 		return -EBADMSG;
 	*ret = (struct node_lease){ said.asked_ms, said.timeout_ms, resumed_ms, true };
-	*ret_line = str_eq(boot, boot_id) ? line : NULL;
+	*ret_line = str_eq(place, where) ? line : NULL;
 	return 0;
 }
 
@@ -80,8 +80,7 @@ static void save(struct lease_memory *m)
 	m->save_error = bytes ? file_replace(m->path, bytes, strlen(bytes), 0600) : -ENOMEM;
 }
 
-int lease_memory_open(struct lease_memory *m, const char *path, const char *boot_id,
-		      uint64_t now_ms)
+int lease_memory_open(struct lease_memory *m, const char *path, const char *where, uint64_t now_ms)
 {
 	_cleanup_free_ char *bytes = NULL;
 	struct node_lease before;
@@ -90,12 +89,12 @@ int lease_memory_open(struct lease_memory *m, const char *path, const char *boot
 	int r;
 
 	*m = (struct lease_memory){ .path = path };
-	str_copy(m->boot_id, sizeof(m->boot_id), boot_id);
+	str_copy(m->where, sizeof(m->where), where);
 	r = file_read_at(AT_FDCWD, path, FILE_BYTES, &bytes, &len);
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
-		r = lease_memory_parse(bytes, len, m->boot_id, &before, &line);
+		r = lease_memory_parse(bytes, len, m->where, &before, &line);
 	if (r < 0 || !line)
 		return r == -EFBIG ? -EBADMSG : r;
 	node_lease_resume(&m->lease, &before, now_ms);

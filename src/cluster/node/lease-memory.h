@@ -3,10 +3,11 @@
  * The lease, and what goes with it, remembered beyond the death of who holds it: in a file, which is
  * replaced whole whenever something is heard.
  *
- *	SUM BOOT_ID RESUMED_MS LINE
+ *	SUM BOOT_ID/NODE RESUMED_MS LINE
  *
  * The times are of a clock that begins with the machine, so they go with the machine's boot: of another one
- * nothing runs any more, and nothing has to be ended. A file that is damaged in any way says nothing.
+ * nothing runs any more, and nothing has to be ended. A machine may be several nodes of Slurm, and what was heard
+ * of one says nothing of another. A file that is damaged in any way says nothing.
  */
 #ifndef CLUSTER_LEASE_MEMORY_H
 #define CLUSTER_LEASE_MEMORY_H
@@ -14,17 +15,17 @@
 #include "cluster/contact-line.h"
 #include "cluster/node/node-lease.h"
 
-#define BOOT_ID_SIZE 37
+#define LEASE_WHERE_SIZE 320 /* a boot id, and a name of a node */
 
 /**
  * struct lease_memory - the lease and its file
- * @boot_id:	of this boot
+ * @where:	this node, in this boot
  * @said:	the line that was heard last, "" for none
  * @save_error:	what came of the latest attempt to write the file: 0, or what the kernel said
  */
 struct lease_memory {
 	const char *path;
-	char boot_id[BOOT_ID_SIZE];
+	char where[LEASE_WHERE_SIZE];
 	struct node_lease lease;
 	char said[CONTACT_LINE_SIZE];
 	int save_error;
@@ -33,11 +34,10 @@ struct lease_memory {
 /**
  * lease_memory_open() - begin with what the file says
  *
- * Return: 0, also where there is no file, or one of another boot; -EBADMSG where it is damaged, or what the
+ * Return: 0, also where there is no file, or one of another boot or node; -EBADMSG where it is damaged, or what the
  * kernel said: then nothing is known, and one begins with that.
  */
-int lease_memory_open(struct lease_memory *m, const char *path, const char *boot_id,
-		      uint64_t now_ms);
+int lease_memory_open(struct lease_memory *m, const char *path, const char *where, uint64_t now_ms);
 
 /**
  * lease_memory_hear() - a line has come
@@ -66,12 +66,12 @@ char *lease_memory_print(const struct lease_memory *m);
 
 /**
  * lease_memory_parse() - the lease as it was, and the line, from such bytes
- * @boot_id:	of this boot
- * @ret_line:	the part of @bytes that is the line; NULL if the file is of another boot
+ * @where:	this node, in this boot
+ * @ret_line:	the part of @bytes that is the line; NULL if the file is of another one
  *
  * Return: 0, or -EBADMSG.
  */
-int lease_memory_parse(char *bytes, size_t len, const char *boot_id, struct node_lease *ret,
+int lease_memory_parse(char *bytes, size_t len, const char *where, struct node_lease *ret,
 		       const char **ret_line);
 
 #endif

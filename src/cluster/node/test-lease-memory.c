@@ -10,10 +10,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define BOOT	 "0b9d4a3c-8a3f-4f57-9a41-6d6d1b2f0c11"
-#define OTHER	 "5f6b8c1e-2d75-4d0b-8f3e-93f2a4c7e002"
-#define HEARD	 "10000 12000 head:6817 3 7"
-#define MAX_FILE 4096
+#define BOOT	   "0b9d4a3c-8a3f-4f57-9a41-6d6d1b2f0c11/n1"
+#define OTHER_NODE "0b9d4a3c-8a3f-4f57-9a41-6d6d1b2f0c11/n2"
+#define OTHER	   "5f6b8c1e-2d75-4d0b-8f3e-93f2a4c7e002/n1"
+#define HEARD	   "10000 12000 head:6817 3 7"
+#define MAX_FILE   4096
 
 static char folder[] = "/tmp/lease-memory-XXXXXX";
 static char path[64];
@@ -80,6 +81,8 @@ static void test_other_boot(void)
 	      "lease memory: of another boot nothing runs any more");
 	check(begin("", 11000) == 0 && look(900000) == NODE_LEASE_GO_ON,
 	      "lease memory: a boot without a name is none");
+	check(begin(OTHER_NODE, 11000) == 0 && look(900000) == NODE_LEASE_GO_ON && !*memory.said,
+	      "lease memory: what was heard of one node says nothing of another");
 	hear_and_die();
 	check(begin(BOOT, 9999) == -EBADMSG && look(900000) == NODE_LEASE_GO_ON && !*memory.said,
 	      "lease memory: a time of the future is none");

@@ -33,6 +33,7 @@
  * @kept:	the jobs' numbers, each with a space before it
  * @kept_ms:	when they were loaded; 0 until then
  * @is_known:	all of a line was loaded, or said before
+ * @has_looked:	Slurm was looked for, whatever came of it
  */
 struct contact {
 	const char *node;
@@ -42,6 +43,7 @@ struct contact {
 	struct text kept;
 	uint64_t kept_ms;
 	bool is_known;
+	bool has_looked;
 };
 
 static uint64_t now_ms(void)
@@ -205,17 +207,19 @@ static bool is_gone(const struct contact *c)
 }
 
 /*
- * Slurm's library tries for MessageTimeout to reach one that is gone. Whoever has not reached it himself yet
- * cannot wait for that: what was heard by the one before him is old already.
+ * Slurm's library tries for MessageTimeout to reach one that is gone. Whoever has just been started cannot wait
+ * for that: what was heard by the one before him is old already. Only once, as Slurm may be elsewhere by now.
  *
  * Return: when it was asked, or 0 where there was no contact.
  */
 static uint64_t look(struct contact *c)
 {
 	uint64_t asked_ms = now_ms();
+	bool is_first = !c->has_looked;
 	int r;
 
-	if (!c->conf && is_gone(c))
+	c->has_looked = true;
+	if (is_first && is_gone(c))
 		return asked_ms;
 	r = load_conf(c);
 	if (r == 0)
