@@ -23,9 +23,6 @@
 #define MS_PER_S     1000
 #define FOR_EVER_MS  0xffffffffu
 
-/* What nvmlEventSetWait() writes; it has the members behind these from its second version on. */
-#define FIRST_EVENT_SIZE offsetof(nvmlEventData_t, gpuInstanceId)
-
 enum kind { OF_DEVICES, OF_SYSTEM };
 
 /*
@@ -195,7 +192,7 @@ CALL(nvmlEventSetWait, nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeo
 	nvmlReturn_t r = set_wait(set, data ? &event : NULL, timeout_ms);
 
 	if (r == NVML_SUCCESS)
-		memcpy(data, &event, FIRST_EVENT_SIZE);
+		memcpy(data, &event, NVML_FIRST_EVENT_SIZE);
 	return r;
 }
 

@@ -111,7 +111,8 @@ struct wire_event {
 
 _Static_assert(sizeof(struct wire_pci) <= ANSWER_SIZE &&
 		       sizeof(struct wire_process) <= ANSWER_SIZE &&
-		       sizeof(nvmlFieldValue_t) <= ANSWER_SIZE,
+		       sizeof(nvmlFieldValue_t) <= ANSWER_SIZE &&
+		       sizeof(struct wire_event) <= ANSWER_SIZE,
 	       "an answer has room for each");
 
 /** question_form() - what a question is about; it is below N_QUESTIONS */

@@ -5,6 +5,7 @@
 #ifndef NVML_ABI_H
 #define NVML_ABI_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef int nvmlReturn_t;
@@ -216,6 +217,9 @@ typedef struct {
 	unsigned gpuInstanceId;
 	unsigned computeInstanceId;
 } nvmlEventData_t;
+
+/* What nvmlEventSetWait() writes; its second version writes the members behind these, too. */
+#define NVML_FIRST_EVENT_SIZE offsetof(nvmlEventData_t, gpuInstanceId)
 
 /* To make a set of the system's events, and to free it. */
 typedef struct {

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define MAX_DEVICES 64
+#define PAST_MOST                                                                                  \
+	(64 * DEVICE_EVENTS_KEPT) /* a device that never rests must not keep us for ever */
 
 /*
  * @newest:	number of the event that came last; 1: none yet, as 0 is nobody's
@@ -88,14 +90,14 @@ static nvmlReturn_t events_find(nvmlDevice_t device, const uint8_t uuid[16],
 	return events_begin(device, uuid, ret);
 }
 
-/* What has come meanwhile; no more at once than are kept, or a device that never rests would keep us for ever. */
-static nvmlReturn_t events_take(struct device_events *events)
+/* What has come meanwhile, no more than @most. */
+static nvmlReturn_t events_take(struct device_events *events, size_t most)
 {
 	nvmlEventData_t data;
 	nvmlReturn_t r = NVML_SUCCESS;
 	size_t i;
 
-	for (i = 0; i < DEVICE_EVENTS_KEPT && r == NVML_SUCCESS; i++) {
+	for (i = 0; i < most && r == NVML_SUCCESS; i++) {
 		r = set_wait(events->set, &data, /* timeout_ms= */ 0);
 		if (r != NVML_SUCCESS)
 			break;
@@ -115,16 +117,16 @@ nvmlReturn_t device_events_tell(nvmlDevice_t device, const uint8_t uuid[16], uin
 	struct device_events *events;
 	nvmlReturn_t r = events_find(device, uuid, &events);
 
-	if (r == NVML_SUCCESS)
-		r = events_take(events);
 	if (r != NVML_SUCCESS)
 		return r;
+	r = events_take(events, after == 0 ? PAST_MOST : DEVICE_EVENTS_KEPT);
 	if (after == 0) {
 		*ret = (struct wire_event){ .number = events->newest };
-		return NVML_SUCCESS;
+		return r;
 	}
+	/* What happened before the device was lost is told first. */
 	if (after >= events->newest)
-		return NVML_ERROR_TIMEOUT;
+		return r == NVML_SUCCESS ? NVML_ERROR_TIMEOUT : r;
 	/* Who asks seldom finds the oldest that is kept. */
 	if (events->newest - after > DEVICE_EVENTS_KEPT)
 		after = events->newest - DEVICE_EVENTS_KEPT;

@@ -14,6 +14,7 @@ static struct nvml_device {
 	uint8_t uuid[16];
 	int n_waiting;
 	uint64_t next_data;
+	bool is_lost;
 } devices[2] = { { .uuid = { 1 } }, { .uuid = { 2 } } };
 
 static struct nvml_event_set {
@@ -56,7 +57,7 @@ NVML(nvmlEventSetWait_v2, nvmlEventSet_t set, nvmlEventData_t *ret, unsigned tim
 	struct nvml_device *device = set->device;
 
 	if (device->n_waiting == 0 || timeout_ms)
-		return NVML_ERROR_TIMEOUT;
+		return device->is_lost ? NVML_ERROR_GPU_IS_LOST : NVML_ERROR_TIMEOUT;
 	device->n_waiting--;
 	*ret = (nvmlEventData_t){ .eventType = 8, .eventData = device->next_data++ };
 	return NVML_SUCCESS;
@@ -121,18 +122,35 @@ static void test_another_device(void)
 static void test_too_many(void)
 {
 	struct wire_event event = { .number = 3 };
-	int i, n = 0;
+	uint64_t begin;
+	int n = 0;
 
 	devices[0].n_waiting = 3 * DEVICE_EVENTS_KEPT;
-	for (i = 0; i < 3; i++)
-		tell(&devices[0], 0, &event);
-	check(devices[0].n_waiting == 0 && event.number == 3 + 3 * DEVICE_EVENTS_KEPT,
+	tell(&devices[0], event.number, &event);
+	check(devices[0].n_waiting == 2 * DEVICE_EVENTS_KEPT,
 	      "many events are taken a part at a time");
-	event.number = 3;
+	tell(&devices[0], 0, &event);
+	check(devices[0].n_waiting == 0 && event.number == 3 + 3 * DEVICE_EVENTS_KEPT,
+	      "but by whoever begins now, whom none of them concerns");
+	begin = event.number = 3;
 	while (n < 1000 && tell(&devices[0], event.number, &event) == NVML_SUCCESS)
 		n++;
 	check(n == DEVICE_EVENTS_KEPT && event.data == devices[0].next_data - 1,
 	      "of more than are kept the newest are told");
+	check(begin + 3 * DEVICE_EVENTS_KEPT == event.number, "up to the last");
+}
+
+static void test_lost(void)
+{
+	struct wire_event begin, event;
+
+	tell(&devices[1], 0, &begin);
+	devices[1].n_waiting = 1;
+	devices[1].is_lost = true;
+	check(tell(&devices[1], begin.number, &event) == NVML_SUCCESS && event.type == 8,
+	      "what happened before a device was lost is told");
+	check(tell(&devices[1], event.number, &event) == NVML_ERROR_GPU_IS_LOST,
+	      "and then that it is lost");
 }
 
 int main(void)
@@ -141,5 +159,6 @@ int main(void)
 	test_numbers();
 	test_another_device();
 	test_too_many();
+	test_lost();
 	return check_result();
 }

@@ -28,9 +28,6 @@ struct nvml_event_set {
 	} devices[MAX_DEVICES];
 };
 
-/* What nvmlEventSetWait() writes; it has the members behind these from its second version on. */
-#define FIRST_EVENT_SIZE offsetof(nvmlEventData_t, gpuInstanceId)
-
 /* All sets, so that a stale one is told from a good one. The lock guards what is in them. */
 static pthread_mutex_t sets_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nvml_event_set *sets;
@@ -82,7 +79,7 @@ ENTRY(nvmlEventSetFree, nvmlEventSet_t set)
 	return NVML_SUCCESS;
 }
 
-/* Under the lock. What has happened before is none of the set's. */
+/* Under the lock. What happened before the set began to watch the device is none of its. */
 static nvmlReturn_t watch(struct watched *watched, unsigned device, uint64_t types)
 {
 	struct wire_event newest;
@@ -191,7 +188,7 @@ ENTRY(nvmlEventSetWait, nvmlEventSet_t set, nvmlEventData_t *data, unsigned time
 	nvmlReturn_t r = set_wait(set, timeout_ms, data ? &event : NULL);
 
 	if (r == NVML_SUCCESS)
-		memcpy(data, &event, FIRST_EVENT_SIZE);
+		memcpy(data, &event, NVML_FIRST_EVENT_SIZE);
 	return r;
 }
 
