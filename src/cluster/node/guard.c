@@ -170,7 +170,9 @@ static void take_line(struct guard *g, const char *line)
 
 static void read_lines(struct guard *g)
 {
-	ssize_t n = read(g->fd, g->line + g->len, sizeof(g->line) - 1 - g->len);
+	/* It is never more; a compiler that does not see it takes the room for without bounds. */
+	size_t len = MIN(g->len, sizeof(g->line) - 1);
+	ssize_t n = read(g->fd, g->line + len, sizeof(g->line) - 1 - len);
 	char *begin = g->line, *end;
 
 	if (n <= 0) {
