@@ -319,7 +319,8 @@ static void *thread_stays(void *arg)
 static void test_main_thread_ends(void)
 {
 	static struct state *volatile monitor;
-	int up[2], down[2], fds[3];
+	static int fds[3]; /* the thread reads them when this frame is gone */
+	int up[2], down[2];
 	pthread_t thread;
 	char byte;
 	pid_t pid;
