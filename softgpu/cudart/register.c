@@ -19,8 +19,8 @@
 
 struct fatbin {
 	const void *wrapper;
-	CUlibrary library;	/* NULL until loaded */
-	CUresult refused;	/* what was said of code that can never run here */
+	CUlibrary library; /* NULL until loaded */
+	CUresult refused;  /* what was said of code that can never run where it was first wanted */
 	struct symbol *managed; /* linked by next_managed */
 	bool managed_ready;
 };

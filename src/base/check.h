@@ -10,6 +10,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 static int check_failures;
@@ -26,6 +27,17 @@ __attribute__((format(printf, 2, 3), unused)) static bool check(bool good, const
 	if (!good)
 		check_failures++;
 	return good;
+}
+
+/* The same numbers in each run. */
+__attribute__((unused)) static uint64_t check_random_below(uint64_t below)
+{
+	static uint64_t state = 88172645463325252;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (state >> 11) % below;
 }
 
 __attribute__((unused)) static int check_result(void)

@@ -31,16 +31,6 @@ static struct lease_row row;
 static struct one all[N];
 static unsigned long n_taken, n_acts;
 
-static uint64_t random_below(uint64_t below)
-{
-	static uint64_t state = 88172645463325252;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (state >> 11) % below;
-}
-
 static void begin(struct one *one, size_t i)
 {
 	*one = (struct one){ .lease = { .length_ms = LENGTH }, .clock_ms = 1000000 * (i + 1) };
@@ -101,9 +91,10 @@ static void test_any_order(void)
 		unsigned n;
 
 		/* Mostly all is quick; now and then time passes, or one is started anew. */
-		now_ms += random_below(20) ? random_below(5) : random_below(2 * LENGTH);
-		i = random_below(N);
-		if (random_below(500) == 0)
+		now_ms += check_random_below(20) ? check_random_below(5)
+						 : check_random_below(2 * LENGTH);
+		i = check_random_below(N);
+		if (check_random_below(500) == 0)
 			begin(&all[i], i);
 		go_on(&all[i]);
 		n = n_that_may_act();

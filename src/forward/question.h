@@ -17,6 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* More than any host has. */
+#define MAX_DEVICES 64
+
 /* Behind COUNT are those that are about one device. */
 enum question_form {
 	FORM_SYSTEM_TEXT,

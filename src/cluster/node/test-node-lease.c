@@ -114,16 +114,6 @@ static void test_resumed_after_term(void)
 	is(&lease, 5900, NODE_LEASE_TERM, 100, "who is started after SIGTERM asks nobody first");
 }
 
-static uint64_t random_below(uint64_t below)
-{
-	static uint64_t state = 88172645463325252;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (state >> 11) % below;
-}
-
 /*
  * After the last answer whoever holds the lease is killed again and again, and for @away_ms in all there is
  * nobody.
@@ -137,14 +127,14 @@ static uint64_t kill_again_and_again(uint64_t timeout_ms, uint64_t away_ms)
 	enum node_lease_order order;
 
 	for (;;) {
-		for (n = random_below(timeout_ms / 4); n > 0; n--, now_ms++) {
+		for (n = check_random_below(timeout_ms / 4); n > 0; n--, now_ms++) {
 			order = node_lease_look(&lease, now_ms, &wait_ms);
 			if (order == NODE_LEASE_KILL)
 				return now_ms;
 			if (order == NODE_LEASE_TERM)
 				node_lease_note_term(&lease);
 		}
-		n = random_below(left_ms);
+		n = check_random_below(left_ms);
 		left_ms -= n;
 		now_ms += n;
 		node_lease_resume(&lease, &lease, now_ms);

@@ -6,9 +6,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#define MAX_DEVICES 64
-#define PAST_MOST                                                                                  \
-	(64 * DEVICE_EVENTS_KEPT) /* a device that never rests must not keep us for ever */
+/* Of what has happened before; a device that never rests must not keep us for ever. */
+#define PAST_MOST (64 * DEVICE_EVENTS_KEPT)
 
 /*
  * @newest:	number of the event that came last; 1: none yet, as 0 is nobody's
@@ -94,13 +93,13 @@ static nvmlReturn_t events_find(nvmlDevice_t device, const uint8_t uuid[16],
 static nvmlReturn_t events_take(struct device_events *events, size_t most)
 {
 	nvmlEventData_t data;
-	nvmlReturn_t r = NVML_SUCCESS;
+	nvmlReturn_t r;
 	size_t i;
 
-	for (i = 0; i < most && r == NVML_SUCCESS; i++) {
+	for (i = 0; i < most; i++) {
 		r = set_wait(events->set, &data, /* timeout_ms= */ 0);
 		if (r != NVML_SUCCESS)
-			break;
+			return r == NVML_ERROR_TIMEOUT ? NVML_SUCCESS : r;
 		events->newest++;
 		events->kept[events->newest % DEVICE_EVENTS_KEPT] = (struct wire_event){
 			.number = events->newest,
@@ -108,7 +107,7 @@ static nvmlReturn_t events_take(struct device_events *events, size_t most)
 			.data = data.eventData,
 		};
 	}
-	return r == NVML_ERROR_TIMEOUT ? NVML_SUCCESS : r;
+	return NVML_SUCCESS;
 }
 
 nvmlReturn_t device_events_tell(nvmlDevice_t device, const uint8_t uuid[16], uint64_t after,

@@ -16,9 +16,6 @@
 	__attribute__((visibility("default"))) nvmlReturn_t name(__VA_ARGS__);                     \
 	__attribute__((visibility("default"))) nvmlReturn_t name(__VA_ARGS__)
 
-/* More than any host has. */
-#define MAX_DEVICES 64
-
 /** nvml_check() - NVML_SUCCESS between nvmlInit() and nvmlShutdown() */
 nvmlReturn_t nvml_check(void);
 
