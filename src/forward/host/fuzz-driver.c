@@ -126,10 +126,11 @@ static void read_copy(const CUDA_MEMCPY3D *copy)
 
 static CUresult parameter_info(uint64_t i, size_t *offset, size_t *size)
 {
-	if (i >= 3)
+	if (i >= 3 || !offset)
 		return CUDA_ERROR_INVALID_VALUE;
 	*offset = 8 * i;
-	*size = 8;
+	if (size)
+		*size = 8;
 	return CUDA_SUCCESS;
 }
 
