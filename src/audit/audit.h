@@ -278,6 +278,9 @@ enum audit_event_kind {
 
 #define AUDIT_EVENTS_SIZE (1 << 20)
 
+/* In each of these a tenant's events are counted anew, and those beyond its cap are not sent. */
+#define AUDIT_EVENT_WINDOW_NS 100000000ULL
+
 /** struct audit_event - what a program tells the daemon */
 struct audit_event {
 	__u32 kind;

@@ -119,6 +119,9 @@ long call_checked(void *fn, const unsigned long *arguments, unsigned long *ret_d
 long cuda(const char *name, ...);
 #define CUDA(name, ...) cuda(name, ##__VA_ARGS__, 0UL, 0UL, 0UL, 0UL, 0UL, 0UL)
 
+/** become() - run as a user who is not root, and still end with one's parent. Return: whether it went. */
+bool become(uid_t user);
+
 /** tenant_fork() - start a child that is bound to the tenant and runs @fn; its exit code is what @fn returns */
 pid_t tenant_fork(struct bench *b, int (*fn)(void *), void *userdata);
 /** tenant_wait() - its exit code, or 128 + the signal that killed it */

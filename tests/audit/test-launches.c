@@ -154,7 +154,7 @@ static int launch_beside_child(_unused_ void *userdata)
 
 static int launch_as_user(_unused_ void *userdata)
 {
-	if (setuid(USER))
+	if (!become(USER))
 		return 14;
 	return launch(NULL);
 }

@@ -12,7 +12,6 @@
 
 #include "state.h"
 
-#define EVENT_WINDOW_NS	 100000000ULL
 #define EVENT_WINDOW_CAP 256
 #define EVENT_WINDOW_LOW 16 /* the cap while the ring is half full */
 
@@ -21,7 +20,7 @@ static inlined int event_within_cap(struct audit_tenant *tenant, __u64 now)
 	__u32 cap = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < AUDIT_EVENTS_SIZE / 2
 			    ? EVENT_WINDOW_CAP
 			    : EVENT_WINDOW_LOW;
-	__u64 window = now / EVENT_WINDOW_NS;
+	__u64 window = now / AUDIT_EVENT_WINDOW_NS;
 
 	if (tenant->events_window != window) {
 		tenant->events_window = window;
