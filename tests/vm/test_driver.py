@@ -52,7 +52,9 @@ class Dkms:
 def test_driver_is_installed_by_dkms(tmp_path):
     """As docs/vm.md does it in a guest, up to where the module is in the kernel's folder, and back."""
     dkms = Dkms(tmp_path, "oldest")
-    subprocess.run(["make", "-s", "-C", ROOT / "guest-driver", "source", f"DESTDIR={tmp_path}"], check=True, timeout=60)
+    archive = tmp_path / "guest.tar"
+    subprocess.run([ROOT / "guest-driver/archive", archive], check=True, timeout=60)
+    subprocess.run(["tar", "-C", tmp_path, "-xf", archive], check=True, timeout=60)
     name, kernel = "cotenant/0.1.0", ["-k", dkms.kernel, "--no-depmod"]
     dkms("install", name, *kernel, "--kernelsourcedir", dkms.headers)
     assert dkms("status").strip() == f"{name}, {dkms.kernel}, x86_64: installed"
