@@ -10,11 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "src/cuda/cuda_abi.h"
 
 #define ROUNDS	   9
 #define COPY_BYTES (64UL << 20)
+#define RESTS	   99
+#define REST_US	   2000 /* far longer than a worker looks at its ring before it sleeps */
 
 static const char ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
 			  ".visible .entry nothing(.param .u64 a, .param .u32 b)\n{\n\tret;\n}\n";
@@ -112,6 +115,23 @@ static double median_us(clockid_t clock, void (*call)(void), int n, void (*after
 	return us[ROUNDS / 2];
 }
 
+/* The median of what a call takes that comes after a rest: whoever answers has gone to sleep. */
+static double median_rested_us(void (*call)(void))
+{
+	double us[RESTS];
+
+	for (int i = 0; i < RESTS; i++) {
+		double start;
+
+		usleep(REST_US);
+		start = clock_us(CLOCK_MONOTONIC);
+		call();
+		us[i] = clock_us(CLOCK_MONOTONIC) - start;
+	}
+	qsort(us, RESTS, sizeof(us[0]), ascending);
+	return us[RESTS / 2];
+}
+
 static void launch_nothing(void)
 {
 	uint64_t a = 1;
@@ -198,6 +218,7 @@ int main(void)
 	row("launch of 1,000, the caller's time, us each",
 	    median_us(CLOCK_MONOTONIC, launch_nothing, 1000, wait_for_all));
 	row("round trip (cuCtxGetFlags), us", median_us(CLOCK_MONOTONIC, round_trip, 1000, NULL));
+	row("round trip from sleep, us", median_rested_us(round_trip));
 	rows_of_copies();
 	return 0;
 }
