@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of Slurm as tenants: what they ask for is booked, held to, and given back."""
+import contextlib
 import os
 import pathlib
 import re
@@ -31,8 +32,14 @@ def words(job, host):
 
 
 def results(job, host):
+    """What came of it, of all actions in one text; each has its result some moments after it has begun."""
     known = host.json("incidents", "--tenant", job.tenant())["incidents"]
     return " ".join(entry["result"] or "" for i in known for entry in host.json("explain", f"i{i['id']}")["entries"])
+
+
+def tells(job, host, word):
+    """Slurm may be through with a job before the daemon has looked what came of its order."""
+    eventually(lambda: word in results(job, host), f"the result is known: {word}")
 
 
 def outgrow_and_say(job):
@@ -62,6 +69,9 @@ def books_are_right(cluster):
         held = dict.fromkeys(tenants, 0)
         for process in host.json("ps")["processes"]:
             for tenant in process["tenants"]:
+                # One that has come since the list was read.
+                if tenant not in held:
+                    return False
                 held[tenant] += process["memory"]
         for tenant, shown in tenants.items():
             charged = sum(device["memory.current"] for device in shown["devices"])
@@ -105,6 +115,16 @@ def test_of_its_own_device_alone(cluster):
     assert [p["gpu"] for p in shown] == [1] and shown[0]["job"] == job.number
 
 
+def say_to_reader(fifo, text):
+    """To whoever reads there, once somebody does; to open it would wait for ever for one who never comes."""
+    def opened():
+        with contextlib.suppress(OSError):
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+
+    with open(eventually(opened, f"somebody reads {fifo}"), "w") as pipe:
+        pipe.write(text)
+
+
 def test_steps_are_one_tenant(cluster):
     folder = pathlib.Path(tempfile.mkdtemp(dir=cluster.dir / "jobs"))
     script = folder / "script"
@@ -119,7 +139,7 @@ def test_steps_are_one_tenant(cluster):
                                if t["devices"][0]["memory.current"] > 600000000], "both steps are charged")
     assert [t["tenant"] for t in held] == [f"job-{number}"]
     for end in ends:
-        end.write_text("quit\n")
+        say_to_reader(end, "quit\n")
     eventually(lambda: not host.json("list")["tenants"], "it ends with the job")
 
 
@@ -263,7 +283,7 @@ def test_evicted_to_another_node(cluster):
     job.restarted()
     assert job.show("NodeList") != node and job.show("Restarts") == "1"
     eventually(lambda: words(job, host) == ["warn", "evict", "clear"], "the incident is over")
-    assert f"requeued without {node}" in eventually(lambda: results(job, host), "the result is known")
+    tells(job, host, f"requeued without {node}")
     assert job.alloc(512 * MIB) > 0
     eventually(lambda: books_are_right(cluster), "the books are right")
 
@@ -283,21 +303,21 @@ def test_killed(cluster):
     job.outgrow(MUCH)
     eventually(lambda: job.state() == "CANCELLED", "it is cancelled")
     eventually(lambda: words(job, host) == ["warn", "kill", "clear"], "the incident is over")
-    eventually(lambda: "cancelled" in results(job, host), "the result is known")
+    tells(job, host, "cancelled")
 
 
 def test_who_asks_for_this_node_waits_for_whoever_bound_it(cluster):
     job = cluster.submit(*on("n2", 1024, gpu=1), "--gpu-policy=evict").started()
     job.outgrow(MUCH)
     eventually(lambda: job.state() == "PENDING" and job.show("Priority") == "0", "it is held")
-    assert "it asks for n2 itself" in eventually(lambda: results(job, cluster.nodes["n2"]), "the result is known")
+    tells(job, cluster.nodes["n2"], "it asks for n2 itself")
 
 
 def test_who_cannot_be_started_elsewhere_is_ended(cluster):
     job = cluster.submit(*on("n3", 1024), "--gpu-policy=evict", "--no-requeue").started()
     job.outgrow(MUCH)
     eventually(lambda: job.state() in ("FAILED", "CANCELLED"), "it is ended")
-    assert "not requeued" in eventually(lambda: results(job, cluster.nodes["n3"]), "the result is known")
+    tells(job, cluster.nodes["n3"], "not requeued")
 
 
 # --- failures ---
