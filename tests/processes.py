@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What /proc says of processes that may end at any moment, also between opening a file there and reading it."""
 import pathlib
+import re
 import time
 
 
@@ -35,6 +36,12 @@ def is_gone(pid):
     """Or waits for whoever is to reap it. While other threads than the first end still, it has what it had."""
     stat = stat_of(pid)
     return not stat or (stat[0] == "Z" and int(stat[17]) <= 1)
+
+
+def catches(pid, signal):
+    """Whether it has a handler of its own: whoever has just been started would die of the signal."""
+    caught = re.search(r"^SigCgt:\s*(\w+)$", read(pid, "status"), re.MULTILINE)
+    return bool(caught and int(caught[1], 16) >> signal - 1 & 1)
 
 
 def is_listening(path):

@@ -4,6 +4,7 @@ import signal
 import subprocess
 
 from networks import HEAD
+from processes import catches
 from system_conftest import ROOT, eventually
 
 CONTROLLER = ROOT / "build/bin/cotenant-cluster"
@@ -25,8 +26,14 @@ class Controller:
                                             env=self.cluster.env, stdout=log, stderr=log)
 
     def kill(self, sig=signal.SIGKILL):
-        self.process.send_signal(sig)
-        self.process.wait(60)
+        """By a signal that it catches it ends in good order, once it has begun to."""
+        try:
+            eventually(lambda: sig == signal.SIGKILL or self.process.poll() is not None or catches(self.process.pid, sig),
+                       "the controller listens to signals")
+            self.process.send_signal(sig)
+            self.process.wait(60)
+        finally:
+            self.process.kill()
 
     def do(self, *words):
         return self.cluster.do(CONTROLLER, *words, f"--state={self.state}")
