@@ -27,8 +27,10 @@ class Networked(Cluster):
         super().__init__(Network(NODES))
 
     def close(self):
-        super().close()
-        self.network.close()
+        try:
+            super().close()
+        finally:
+            self.network.close()
 
     def is_heard(self, node):
         eventually(lambda: self.run("sinfo", "-hN", "-n", node, "-o", "%T").stdout.strip() in ("idle", "mixed"),
@@ -72,8 +74,12 @@ class Hearing(Controller):
         for node, process in self.nodes.items():
             self.cluster.network.mend(node)
             process.send_signal(signal.SIGTERM)
-        codes = [process.wait(60) for process in self.nodes.values()]
-        self.kill(signal.SIGTERM)
+        try:
+            codes = [process.wait(60) for process in self.nodes.values()]
+        finally:
+            for process in self.nodes.values():
+                process.kill()
+            self.kill(signal.SIGTERM)
         assert codes == [0] * len(NODES) and self.process.returncode == 0, self.log.read_text()
 
 

@@ -40,7 +40,7 @@ class Line:
         self.waking, self.wakes = socket.socketpair()
         self.selector.register(self.waking, selectors.EVENT_READ)
         self.selector.register(self.listening, selectors.EVENT_READ)
-        self.thread = threading.Thread(target=self.carry)
+        self.thread = threading.Thread(target=self.carry, daemon=True)
         self.thread.start()
 
     def carry(self):
@@ -110,7 +110,10 @@ class Reporter:
         self.process.send_signal(signal.SIGTERM)
         # What it waits for may lie beyond the cut.
         self.line.close()
-        assert self.process.wait(60) == 0
+        try:
+            assert self.process.wait(60) == 0
+        finally:
+            self.process.kill()
 
 
 class Liar:

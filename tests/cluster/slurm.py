@@ -342,10 +342,12 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for host in self.nodes.values():
-            host.close()
-        remove_cgroups()
-        shutil.rmtree(self.dir)
+        # All of it, also where something is left of one of them.
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, self.dir)
+            stack.callback(remove_cgroups)
+            for host in self.nodes.values():
+                stack.callback(host.close)
 
     # --- asking Slurm ---
 

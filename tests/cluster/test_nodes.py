@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What nodes report to the controller: heard, cut off, and lied."""
+import contextlib
 import signal
 
 import pytest
@@ -44,9 +45,10 @@ def controller(cluster, tmp_path):
         eventually(controller.all_report, "all report")
         yield controller
     finally:
-        for reporter in controller.reporters.values():
-            reporter.close()
-        controller.kill(signal.SIGTERM)
+        with contextlib.ExitStack() as stack:
+            stack.callback(controller.kill, signal.SIGTERM)
+            for reporter in controller.reporters.values():
+                stack.callback(reporter.close)
     assert controller.process.returncode == 0, controller.log.read_text()
 
 

@@ -30,8 +30,8 @@ def test_what_runs_on_nodes_that_are_cut_off_ends_before_it_is_started_elsewhere
     first.append(base.goes_on())
     other = first[1][0]
     assert other != restarted
-    eventually(lambda: f"of its jobs here: {stays.number}\n" in hearing.said(restarted), "its agent knows that one", 20)
-    eventually(hearing.leases[other].exists, "the other's has heard of Slurm, too", 20)
+    eventually(lambda: f"of its jobs here: {stays.number}\n" in hearing.said(restarted), "its agent knows that one")
+    eventually(hearing.leases[other].exists, "the other's has heard of Slurm, too")
     hearing.kill_node(restarted)
     network.cut(restarted)
     hearing.start_node(restarted)
@@ -54,7 +54,7 @@ def test_a_node_that_is_cut_off_protects_who_is_within_his_request(networked, he
     greedy = networked.submit(*stays, "--gres=shard:g0:512", "--gpu-policy=kill").started()
     neighbour = networked.submit(*stays, "--gres=shard:g0:2304").started()
     eventually(lambda: f"of its jobs here: {greedy.number} {neighbour.number}\n" in hearing.said("n2"),
-               "the node knows them", 20)
+               "the node knows them")
     host = neighbour.node()
     networked.network.cut("n2")
     assert greedy.alloc(5 * GIB // 2) > 0
