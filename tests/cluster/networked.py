@@ -95,7 +95,8 @@ class Service:
     def runs(self):
         """{(node, job, pid): [first, last]} of all copies, in seconds"""
         runs = {}
-        for line in self.file.read_text().splitlines():
+        # The latest may be there in part.
+        for line in self.file.read_text().rpartition("\n")[0].splitlines():
             node, job, pid, now = line.split()
             run = runs.setdefault((node, job, pid), [float(now), float(now)])
             run[1] = float(now)
