@@ -5,11 +5,14 @@ The guest has nothing but busybox, the programs, their arguments that are files,
 libraries that they need, each at the path that it has here. Its init runs one after the
 other and says what each answered on the serial console.
 """
+import contextlib
 import lzma
+import os
 import pathlib
 import re
 import shlex
 import shutil
+import signal
 import struct
 import subprocess
 import threading
@@ -154,7 +157,7 @@ class Guest:
 
     def __init__(self, command, **more):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, **more)
+                                        stderr=subprocess.STDOUT, start_new_session=True, **more)
         self.text = ""
         self.seen = 0
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -165,7 +168,8 @@ class Guest:
             self.text += data.decode(errors="replace").replace("\r", "")
 
     def wait_for(self, pattern, seconds=300):
-        """What the console says next that matches; what was waited for before does not count."""
+        """What the console says next that matches; what was waited for before does not count. It comes byte by byte: a
+        pattern has an end that the text before it is not taken for."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             found = re.compile(pattern).search(self.text, self.seen)
@@ -180,6 +184,9 @@ class Guest:
         self.process.stdin.flush()
 
     def kill(self):
-        self.process.kill()
+        """With all that it has started: as long as any of that lives the console is open, and its reader waits."""
+        if self.reader.is_alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.reader.join()

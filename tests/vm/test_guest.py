@@ -178,7 +178,9 @@ def monitor(path, command):
                 connection.sendall(line.encode() + b"\n")
                 said = ""
             while not said.endswith("(qemu) "):
-                said += connection.recv(4096).decode()
+                piece = connection.recv(4096).decode()
+                assert piece, f"the monitor has ended: {said}"
+                said += piece
     return said
 
 
@@ -260,7 +262,7 @@ def test_a_machine_is_saved_without_the_device(tmp_path, driver, broker, guest, 
     first = guest(machine(built.kernel, archive, devices=[*others, *SLOT, option, device, *monitors[0]]))
     first.wait_for(r"ready: \d+ of")
     monitor(consoles[0], "device_del gpu")
-    assert first.wait_for(r"lost: (\w+)")[1] == "CUDA_ERROR_DEVICE_UNAVAILABLE"
+    assert first.wait_for(r"lost: (\w+) after")[1] == "CUDA_ERROR_DEVICE_UNAVAILABLE"
     wait_until(lambda: not monitor_says(consoles[0], "info pci", 'id "gpu"') and not one.workers(), 60)
     monitor(consoles[0], f"migrate exec:cat>{tmp_path}/saved")
     wait_until(lambda: monitor_says(consoles[0], "info migrate", "Migration status: completed"), 60)

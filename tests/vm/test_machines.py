@@ -25,7 +25,8 @@ def said(total):
     return rf"total {total}, {total // PIECE - 1} pieces\nNVML: total {total}, one process"
 
 
-def test_two_machines_share_a_device(tmp_path, driver, guest, host, own_program):
+# The machines end before the host does, whose tenants they are: fixtures go in the other order than they came.
+def test_two_machines_share_a_device(tmp_path, driver, host, guest, own_program):
     built, limit = driver("oldest"), own_program("limit")
     archive = make_initramfs(tmp_path, {"limit": [limit]}, {"LD_LIBRARY_PATH": str(LIBRARY.parent)}, 600,
                              modules=built.modules(), files=[LIBRARY, NVML])
