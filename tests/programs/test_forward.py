@@ -127,9 +127,10 @@ def test_a_killed_worker_is_nobody_elses_loss(gpu, program, ptx, tmp_path):
     script = f"{program('kernels')} {ptx('nvcc')} 16 < {tmp_path}/fifo 2>&1 | " \
              f"{{ read ready; echo ready; {program('threads')} {ptx('nvcc')} && echo done; }}"
     os.mkfifo(tmp_path / "fifo")
-    process = subprocess.Popen([COTENANT, "forward", "--", "sh", "-c", script], env=gpu, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    with open(tmp_path / "fifo", "w"):
+    # Opened for both directions: nobody waits for the other one to come.
+    with open(tmp_path / "fifo", "r+b", buffering=0):
+        process = subprocess.Popen([COTENANT, "forward", "--", "sh", "-c", script], env=gpu, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert process.stdout.readline() == "ready\n"
         broker = next(c for c in children(process.pid) if name_of(c) == "cotenant-vm")
         first = next(c for c in children(broker) if name_of(c) == "cotenant-worker")

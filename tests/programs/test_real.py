@@ -4,12 +4,15 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 
 import pytest
 
 from conftest import HERE, SOFTGPU, run, toolkit
 
 REAL = HERE / "real"
+# What takes so long is taken for hung.
+ENDLESS_SECONDS = 600
 
 
 @pytest.fixture
@@ -47,10 +50,16 @@ def test_programs_at_once_are_each_right(gpu_nvrtc, venv):
     others = [([venv("taichi", "requirements-taichi.txt") / "python", REAL / "taichi-sum.py", "taichi"], "sum right"),
               ([venv("cuda", "requirements-cuda.txt") / "python", REAL / "cuda-core.py"], "squares right")]
     trainings = [started(*training(venv, gpu_nvrtc, device)) for device in ("CUDA", "CUDA", "CPU")]
-    while any(process.poll() is None for process in trainings):
-        for command, right in others:
-            assert right in run(command, gpu_nvrtc)
-    *on_gpu, on_cpu = [losses(process.communicate()[0]) for process in trainings]
+    end = time.monotonic() + ENDLESS_SECONDS
+    try:
+        while any(process.poll() is None for process in trainings):
+            assert time.monotonic() < end, "a training does not end"
+            for command, right in others:
+                assert right in run(command, gpu_nvrtc)
+        *on_gpu, on_cpu = [losses(process.communicate()[0]) for process in trainings]
+    finally:
+        for process in trainings:
+            process.kill()
     for of_one in on_gpu:
         assert len(of_one) == 6 and of_one[-1] < of_one[0]
         assert of_one == pytest.approx(on_cpu, rel=1e-5)
