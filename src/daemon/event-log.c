@@ -70,6 +70,15 @@ const char *event_kind_name(enum event_kind kind)
 	return kinds[kind].name;
 }
 
+/* One clock for all: that of time() is a tick behind, so that a second would be over and begin once more. */
+static struct timespec time_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now;
+}
+
 static int db_error(struct event_log *log, const char *what)
 {
 	return log_debug(-EIO, "events: %s: %s", what, sqlite3_errmsg(log->db));
@@ -228,13 +237,12 @@ static int add(struct event_log *log, const struct event *event, struct event_ow
 int event_log_add(struct event_log *log, const struct event *event, uint64_t *ret_id)
 {
 	struct event_owner *owner = event_owners_get(&log->owners, event->uid, event->tenant);
-	struct timespec now;
+	struct timespec now = time_now();
 	int r;
 
 	if (!owner)
 		return -ENOMEM;
 	log->n_of_kind[event->kind]++;
-	clock_gettime(CLOCK_REALTIME, &now);
 	/* What is about nobody is the daemon's own. */
 	if ((owner->uid || *owner->tenant) && !event_owners_take(&log->owners, owner, now.tv_sec))
 		return EVENT_E_LEFT_OUT;
@@ -248,7 +256,7 @@ bool event_log_leaves_out(struct event_log *log, uid_t uid, const char *tenant)
 {
 	struct event_owner *owner = event_owners_get(&log->owners, uid, tenant);
 
-	return owner && event_owners_is_over(&log->owners, owner, time(NULL));
+	return owner && event_owners_is_over(&log->owners, owner, time_now().tv_sec);
 }
 
 /* An event about the log itself. */
@@ -263,9 +271,8 @@ static void add_own(struct event_log *log, enum event_kind kind, uid_t uid, cons
 			       .left = EVENT_NO_NUMBER,
 			       .wait_ms = EVENT_NO_NUMBER };
 	struct event_owner *owner = event_owners_get(&log->owners, uid, tenant);
-	struct timespec now;
+	struct timespec now = time_now();
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	log->n_of_kind[kind]++;
 	if (owner && text)
 		add(log, &event, owner, &now);
@@ -388,7 +395,7 @@ static int move_to_disk(struct event_log *log)
 
 void event_log_flush(struct event_log *log)
 {
-	uint64_t second = time(NULL);
+	uint64_t second = time_now().tv_sec;
 
 	tell_left_out(log, second);
 	if (log->n_waiting == 0)

@@ -78,9 +78,18 @@ static void flood(struct event_log *log, uid_t uid, int n)
 	event_log_flush(log);
 }
 
+/* By the log's own clock: that of time() is a tick behind it, and for so long in the second before. */
+static time_t second_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec;
+}
+
 static void test_flood_of_a_user(void)
 {
-	time_t begun = time(NULL);
+	time_t begun = second_now();
 	struct event_log *log;
 	size_t n;
 
@@ -89,7 +98,8 @@ static void test_flood_of_a_user(void)
 	add(log, "bob", 1001);
 	flood(log, 1000, 20 * EVENTS_A_SECOND);
 	n = count(log, (struct event_filter){ .limit = 100000, .uid = 1000 });
-	check(n >= EVENTS_A_SECOND && n <= (size_t)(time(NULL) - begun + 1) * (EVENTS_A_SECOND + 1),
+	check(n >= EVENTS_A_SECOND &&
+		      n <= (size_t)(second_now() - begun + 1) * (EVENTS_A_SECOND + 1),
 	      "flood: of a user no more in a second than %d", EVENTS_A_SECOND);
 	check(count(log, (struct event_filter){ .limit = 10, .tenant = "bob" }) == 1,
 	      "flood: another's events are there");
