@@ -125,10 +125,12 @@ static void heir_try(struct share_import *import)
 	if (import->is_payer || lock_set(import->fd, F_WRLCK, SHARE_PAYER + start, size) < 0)
 		return;
 
+	/* First: whoever sees the charge finds whose it is. */
+	import->is_payer = true;
 	if (import->charge.take(import->charge.arg, size) == 0)
-		import->is_payer = true;
-	else
-		(void)lock_set(import->fd, F_UNLCK, SHARE_PAYER + start, size);
+		return;
+	import->is_payer = false;
+	(void)lock_set(import->fd, F_UNLCK, SHARE_PAYER + start, size);
 }
 
 /* Return: true as long as there is something to look after. */
