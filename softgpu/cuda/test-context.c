@@ -52,12 +52,12 @@ CUresult impl_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned *flags, int *act
 
 /* What the state and the engine hold for this process. */
 static _Atomic int64_t charged_bytes;
-static _Atomic int n_clients, n_contexts, n_aborts;
-static int n_drained;
+static _Atomic int n_clients, n_contexts, n_aborts, n_drained;
 static int fail_open, fail_charge, fail_client, fail_part;
 static CUresult fail_synchronize;
 static uint32_t last_xid;
-static char order[64]; /* of the parts' hooks */
+static char order[64]; /* of the parts' hooks, which several threads may be in at once */
+static pthread_mutex_t order_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int state_open(_unused_ const struct softgpu_config *config, _unused_ unsigned flags,
 	       struct state **ret)
@@ -138,10 +138,13 @@ void engine_client_abort(_unused_ struct engine_client *client)
 
 static void note(char c)
 {
-	size_t n = strlen(order);
+	size_t n;
 
+	pthread_mutex_lock(&order_lock);
+	n = strlen(order);
 	if (n + 1 < sizeof(order))
 		order[n] = c;
+	pthread_mutex_unlock(&order_lock);
 }
 
 static CUresult late_begin(_unused_ struct context *ctx)

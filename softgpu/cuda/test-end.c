@@ -201,6 +201,8 @@ static pid_t child_start(const char *what, int *ret_out)
 		exit(1);
 	pid = fork();
 	if (pid == 0) {
+		/* A shell's job in the background ignores it, and so does what it starts. */
+		signal(SIGINT, SIG_DFL);
 		dup2(ends[1], STDOUT_FILENO);
 		execl("/proc/self/exe", "test-end", what, NULL);
 		_exit(9);

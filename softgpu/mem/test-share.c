@@ -73,9 +73,11 @@ static void fixture_start(struct fixture *f)
 	((char *)f->range.space.addr)[5] = 42;
 
 	CHECK(pipe(f->to_child) == 0 && pipe(f->to_parent) == 0);
-	f->child = fork();
+	f->child = test_fork();
 	if (f->child == 0)
 		child_main(f);
+	close(f->to_child[0]);
+	close(f->to_parent[1]);
 	CHECK(read(f->to_parent[0], &byte, 1) == 1 && byte == 42);
 	CHECK(((char *)f->range.space.addr)[5] == 9);
 }
@@ -95,10 +97,8 @@ static void fixture_end(struct fixture *f)
 	wait_charged(0);
 	CHECK(share_import(&f->ticket, &import) == SHARE_E_GONE);
 	vram_free(f->vram);
-	for (int i = 0; i < 2; i++) {
-		close(f->to_child[i]);
-		close(f->to_parent[i]);
-	}
+	close(f->to_child[1]);
+	close(f->to_parent[0]);
 }
 
 static void test_close_then_free(void)
@@ -152,7 +152,7 @@ static void test_inheritance(void)
 	pid_t child;
 
 	CHECK(pipe(pipe_fds) == 0);
-	child = fork();
+	child = test_fork();
 	if (child == 0) {
 		CHECK(vram_new(VRAM_DEVICE, "test", 1ULL << 32, SPACE_EVERYONE, &charge, &vram) ==
 		      0);
@@ -163,6 +163,7 @@ static void test_inheritance(void)
 		pause();
 	}
 
+	close(pipe_fds[1]);
 	CHECK(read(pipe_fds[0], &ticket, sizeof(ticket)) == sizeof(ticket));
 	CHECK(share_import(&ticket, &import) == 0 && share_import(&ticket, &second) == 0);
 	share_inherit(&import, &charge);
@@ -183,7 +184,6 @@ static void test_inheritance(void)
 	share_close(other);
 	CHECK(charged == 0);
 	close(pipe_fds[0]);
-	close(pipe_fds[1]);
 }
 
 static void test_bad_tickets(void)

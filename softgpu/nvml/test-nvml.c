@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,7 +66,10 @@ static void *symbol(const char *name)
 	return address;
 }
 
-/* As fork(). No test goes on without its child: it would kill process -1, which is all. */
+/*
+ * As fork(). No test goes on without its child: it would kill process -1, which is all. Nor does the child
+ * without the test, which ends where a name is missing: it would keep the test's output open.
+ */
 static pid_t child_new(void)
 {
 	pid_t pid;
@@ -74,6 +78,8 @@ static pid_t child_new(void)
 	pid = fork();
 	if (pid < 0)
 		exit(1);
+	if (pid == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	return pid;
 }
 

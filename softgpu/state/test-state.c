@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,6 +83,23 @@ static uint64_t used(struct state *state)
 	return memory.used_bytes;
 }
 
+/*
+ * As fork(). The child ends with the test, which may do so early: whoever reads its output waits until
+ * nobody has it any more.
+ */
+static pid_t child_new(void)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		exit(1);
+	if (pid == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
+
 /* Runs @body in a child that then waits to be killed; returns when the body is through. */
 static pid_t child_start(void (*body)(void *arg), void *arg)
 {
@@ -91,8 +109,7 @@ static pid_t child_start(void (*body)(void *arg), void *arg)
 
 	if (pipe(pipe_fd) < 0)
 		exit(1);
-	fflush(stdout);
-	pid = fork();
+	pid = child_new();
 	if (pid == 0) {
 		body(arg);
 		if (write(pipe_fd[1], "x", 1) != 1)
@@ -223,10 +240,8 @@ static void churn(uint64_t size)
 
 static pid_t churn_start(uint64_t size)
 {
-	pid_t pid;
+	pid_t pid = child_new();
 
-	fflush(stdout);
-	pid = fork();
 	if (pid == 0)
 		churn(size);
 	return pid;
@@ -288,8 +303,7 @@ static void test_fork(void)
 	pid_t pid;
 
 	state_charge(state, 0, MIB);
-	fflush(stdout);
-	pid = fork();
+	pid = child_new();
 	if (pid == 0) {
 		struct state *own;
 		bool good = state_is_forked(state) && state_attach(state) == STATE_E_FORKED &&
@@ -330,13 +344,13 @@ static void test_main_thread_ends(void)
 		exit(1);
 	fds[1] = up[1];
 	fds[2] = down[0];
-	fflush(stdout);
-	pid = fork();
+	pid = child_new();
 	if (pid == 0) {
 		charge_half(NULL);
 		pthread_create(&thread, NULL, thread_stays, fds);
 		pthread_exit(NULL);
 	}
+	close(up[1]);
 	if (read(up[0], &byte, 1) != 1)
 		exit(1);
 	check(used(monitor) == 500 * MIB, "pthread_exit of main: the process lives");
@@ -363,9 +377,8 @@ static void test_many(void)
 
 	if (pipe(go) < 0 || pipe(ready) < 0)
 		exit(1);
-	fflush(stdout);
 	for (int i = 0; i < 200; i++) {
-		pids[i] = fork();
+		pids[i] = child_new();
 		if (pids[i] != 0)
 			continue;
 		close(go[1]);
@@ -374,9 +387,11 @@ static void test_many(void)
 		nothing(NULL);
 		if (write(ready[1], "x", 1) != 1)
 			_exit(1);
+		close(ready[1]);
 		for (;;)
 			pause();
 	}
+	close(ready[1]);
 	close(go[1]);
 	while (n_ready < 200 && read(ready[0], &byte, 1) == 1)
 		n_ready++;
@@ -549,10 +564,8 @@ static void test_configure(void)
 static void test_full_folder(void)
 {
 	struct state *state;
-	pid_t pid;
+	pid_t pid = child_new();
 
-	fflush(stdout);
-	pid = fork();
 	if (pid == 0) {
 		if (unshare(CLONE_NEWNS) < 0 ||
 		    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
@@ -582,8 +595,7 @@ static void test_other_user(void)
 		state_close(state);
 		return;
 	}
-	fflush(stdout);
-	pid = fork();
+	pid = child_new();
 	if (pid == 0) {
 		struct state *own;
 
@@ -768,8 +780,7 @@ static void test_limit_race(void)
 	snprintf(second, sizeof(second), "%s/in", first);
 	mkdir(second, 0755);
 	for (unsigned i = 0; i < 2; i++) {
-		fflush(stdout);
-		pids[i] = fork();
+		pids[i] = child_new();
 		if (pids[i] == 0)
 			limit_again_and_again(i ? second : first);
 	}

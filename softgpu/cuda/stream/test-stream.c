@@ -7,6 +7,7 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -453,6 +454,8 @@ static int child_that_dies(void)
 	CUcontext ctx;
 	void *pinned;
 
+	/* At the latest with the test. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (read(0, &handle, sizeof(handle)) != sizeof(handle) || cuInit(0) ||
 	    cuDeviceGet(&device, 0) || cuCtxCreate_v2(&ctx, 0, device) ||
 	    cuIpcOpenEventHandle(&event, handle) || cuMemHostAlloc(&pinned, 4096, 0) ||
