@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,6 +217,38 @@ static inline CUcontext test_begin(void)
 	NEED(cuDeviceGet(&device, 0));
 	NEED(cuCtxCreate_v2(&ctx, 0, device));
 	return ctx;
+}
+
+/* Is it asleep, as /proc has it? */
+static inline bool test_is_asleep(pid_t tid)
+{
+	char path[64], state = '?';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		exit(1);
+	fclose(f);
+	return state == 'S';
+}
+
+/*
+ * Waits until a thread waits in a call: it is asleep at each of so many looks, while @n_calls, which it
+ * counts, stays the same and is not 0. So it does not wait for a lock on the way there. Return: @n_calls.
+ */
+static inline int test_wait_until_asleep(const _Atomic pid_t *tid, const _Atomic int *n_calls)
+{
+	const int n_looks = 20;
+	int n = 0;
+
+	for (int looks = 0; looks < n_looks; looks++) {
+		n = *n_calls;
+		usleep(1000);
+		if (n == 0 || n != *n_calls || !test_is_asleep(*tid))
+			looks = 0;
+	}
+	return n;
 }
 
 static inline CUfunction test_function(CUmodule module, const char *name)

@@ -87,30 +87,43 @@ static int child_much(void)
 	return n_called != 300;
 }
 
+/* A thread that waits for a context. */
+struct waiter {
+	CUcontext ctx;
+	_Atomic pid_t tid;
+	_Atomic int n_calls;
+	CUresult result;
+};
+
 static void *synchronize(void *arg)
 {
-	static CUresult r;
+	struct waiter *mine = arg;
 
-	cuCtxSetCurrent(arg);
-	r = cuCtxSynchronize();
-	return &r;
+	mine->tid = gettid();
+	NEED(cuCtxSetCurrent(mine->ctx));
+	mine->n_calls++;
+	mine->result = cuCtxSynchronize();
+	return NULL;
 }
 
 static void test_destroy(void)
 {
+	struct waiter waiter = { 0 };
 	pthread_t thread;
 	CUcontext ctx;
 	CUstream stream;
-	void *result;
 
 	NEED(cuCtxCreate_v2(&ctx, 0, device));
 	NEED(cuStreamCreate(&stream, 0));
 	launch_endless(stream);
-	pthread_create(&thread, NULL, synchronize, ctx);
-	usleep(20000); /* it waits by then, most likely */
+	waiter.ctx = ctx;
+	if (pthread_create(&thread, NULL, synchronize, &waiter))
+		exit(1);
+	/* A program must not end a context that another thread is only about to enter. */
+	test_wait_until_asleep(&waiter.tid, &waiter.n_calls);
 	expect(CUDA_SUCCESS, cuCtxDestroy_v2(ctx), "a context with an endless kernel ends");
-	pthread_join(thread, &result);
-	check(*(CUresult *)result != CUDA_SUCCESS, "and whoever waits in it is told");
+	pthread_join(thread, NULL);
+	check(waiter.result != CUDA_SUCCESS, "and whoever waits in it is told");
 
 	NEED(cuCtxCreate_v2(&ctx, 0, device));
 	NEED(cuStreamCreate(&stream, 0));

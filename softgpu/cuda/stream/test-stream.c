@@ -301,7 +301,6 @@ static void test_handles(CUcontext ctx, CUstream a)
 
 /* More than a stream takes before who submits has to wait. */
 #define MORE_THAN_FIT 4096
-#define ASLEEP_LOOKS  20
 
 /* A thread that submits until its call waits, and what that call answered. */
 struct submitter {
@@ -326,35 +325,6 @@ static void *submit_until_told(void *arg)
 	return NULL;
 }
 
-/* The letter that /proc has for what a thread does. */
-static char thread_state(pid_t tid)
-{
-	char path[64], state = '?';
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	f = fopen(path, "r");
-	if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-		exit(1);
-	fclose(f);
-	return state;
-}
-
-/* Return: the calls that have returned. */
-static int wait_until_asleep(struct submitter *submitter)
-{
-	int n = 0;
-
-	/* Asleep at the same place at each look, so that it does not wait for a lock on the way there. */
-	for (int looks = 0; looks < ASLEEP_LOOKS; looks++) {
-		n = submitter->n_submitted;
-		usleep(1000);
-		if (n == 0 || n != submitter->n_submitted || thread_state(submitter->tid) != 'S')
-			looks = 0;
-	}
-	return n;
-}
-
 /* A call that waits for room in a stream which another thread destroys finds none afterwards. */
 static void test_destroyed_in_use(CUcontext ctx)
 {
@@ -366,7 +336,7 @@ static void test_destroyed_in_use(CUcontext ctx)
 	gate_close(submitter.stream);
 	if (pthread_create(&thread, NULL, submit_until_told, &submitter))
 		exit(1);
-	n = wait_until_asleep(&submitter);
+	n = test_wait_until_asleep(&submitter.tid, &submitter.n_submitted);
 	NEED(cuStreamDestroy_v2(submitter.stream));
 	gate_open();
 	pthread_join(thread, NULL);
