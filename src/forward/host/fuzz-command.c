@@ -9,7 +9,6 @@
 #include "base/base.h"
 #include "forward/host/handle.h"
 #include "forward/host/memory.h"
-#include "forward/host/nvml.c"
 
 #include <string.h>
 #include <sys/mman.h>
