@@ -266,7 +266,7 @@ static void clamp_count(struct decoder *d, size_t i)
 static bool is_counted(const struct wire_argument *argument)
 {
 	return argument->kind == WIRE_OUT_N || argument->kind == WIRE_IN_N ||
-	       argument->kind == WIRE_HANDLES;
+	       argument->kind == WIRE_HANDLES || argument->kind == WIRE_OUT_HANDLES;
 }
 
 static CUresult decode(struct decoder *d)

@@ -208,13 +208,15 @@ CUresult graph_set_fill(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_M
 	return driver_call(id, words);
 }
 
-/* Events among the attributes would be addresses. */
+/* Events among the attributes would be addresses. Of their numbers the driver looks at the lower half. */
 CUresult graph_kernel_attribute(enum call_id id, const uint64_t words[CALL_N_ARGUMENTS_MAX])
 {
+	uint32_t attribute = (uint32_t)words[1];
+
 	if (!words[2])
 		return CUDA_ERROR_INVALID_VALUE;
-	if (words[1] == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
-	    words[1] == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+	if (attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+	    attribute == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return driver_call(id, words);
 }

@@ -31,11 +31,15 @@ static CUresult classify(struct command *command)
 	return CUDA_SUCCESS;
 }
 
-/* cuPointerGetAttribute: 16 bytes hold every attribute's value. Objects get their names. */
+/*
+ * cuPointerGetAttribute: 16 bytes hold every attribute's value. Objects get their names: the driver looks at the
+ * attribute's lower half alone, so what it answers is judged by that.
+ */
 static CUresult pointer_attribute(struct command *command)
 {
 	struct reader reader = command_reader(command);
-	uint64_t attribute = reader_word(&reader), address = reader_word(&reader);
+	uint32_t attribute = (uint32_t)reader_word(&reader);
+	uint64_t address = reader_word(&reader);
 	uint64_t *value = reply_bytes(command, 2 * sizeof(*value));
 	CUresult r;
 
