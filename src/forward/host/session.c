@@ -192,9 +192,16 @@ static int lane_new(struct session *session, uint32_t id)
 	return session->side->bring(session);
 }
 
+/* One that was asked for is there when that is answered: its end has nothing to end before. */
+static bool is_coming(const struct session *session, uint32_t id)
+{
+	return session->pending.type == WIRE_LANE_ADD && session->pending.id == id;
+}
+
 static int lane_end(struct session *session, const struct wire_message *message)
 {
-	if (message->id >= WIRE_MAX_LANES || session->lanes[message->id] != LANE_ON)
+	if (message->id >= WIRE_MAX_LANES || session->lanes[message->id] != LANE_ON ||
+	    is_coming(session, message->id))
 		return -ENOENT;
 	lane_set(session, message->id, LANE_ENDING);
 	return socket_send(session->worker.fd, message, NULL, 0);
