@@ -15,7 +15,7 @@ static bool region_is_sound(const struct ram_region *region)
 	uint64_t end;
 
 	return region->size && region->size % PAGE == 0 && region->offset % PAGE == 0 &&
-	       region->guest % PAGE == 0 &&
+	       region->guest % PAGE == 0 && region->user % PAGE == 0 &&
 	       !__builtin_add_overflow(region->guest, region->size, &end) &&
 	       !__builtin_add_overflow(region->user, region->size, &end) &&
 	       !__builtin_add_overflow(region->offset, region->size, &end) && end <= INT64_MAX;

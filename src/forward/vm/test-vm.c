@@ -60,6 +60,11 @@ static void test_ram(void)
 	regions[0].fd = memory_new(RAM_SIZE);
 	regions[0].guest = UINT64_MAX - PAGE + 1;
 	check(ram_set(&ram, regions, 1) == -EINVAL, "ram: no region that wraps");
+	regions[0].fd = memory_new(RAM_SIZE);
+	regions[0].guest = 0;
+	regions[0].user++;
+	check(ram_set(&ram, regions, 1) == -EINVAL,
+	      "ram: none whose pages are not pages of QEMU's, or rings would lie askew");
 }
 
 static void test_leftover(void)
