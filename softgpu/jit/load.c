@@ -208,6 +208,9 @@ static void *find_function(const struct object *o)
 			continue;
 		symbols = symbols_of(o, i, &n);
 		strings = &o->sections[s->sh_link];
+		/* Of other kinds it need not lie in the file. */
+		if (strings->sh_type != SHT_STRTAB)
+			continue;
 		for (u64 k = 0; symbols && k < n; k++) {
 			u64 at = symbols[k].st_name;
 
