@@ -7,8 +7,12 @@
 
 #include "softgpu/ptx/parse.h"
 
-/* Ranges whose prefix ends in a digit cannot be told from others by name; they are spelt out. */
+/*
+ * Ranges whose prefix ends in a digit cannot be told from others by name; they are spelt out. Compilers write none,
+ * so there need not be room for many: one of this size takes 10 MB.
+ */
 #define MAX_SPELT_RANGE 65536u
+#define MAX_SPELT	(4 * MAX_SPELT_RANGE) /* in a module */
 
 enum ptx_class class_of(enum ptx_type type)
 {
@@ -99,10 +103,11 @@ static void spell_range(struct parser *p, const struct name *prefix, uint32_t co
 	struct name *name;
 	int len;
 
-	if (count > MAX_SPELT_RANGE || prefix->len > 100) {
+	if (count > MAX_SPELT_RANGE || count > MAX_SPELT - p->n_spelt || prefix->len > 100) {
 		parse_fail(p, line, ".reg %.40s<%u>: too many", prefix->text, count);
 		return;
 	}
+	p->n_spelt += count;
 	for (uint32_t i = 0; i < count && !p->error; i++) {
 		len = snprintf(text, sizeof(text), "%s%u", prefix->text, i);
 		name = names_get(&p->names, text, (size_t)len);
@@ -291,8 +296,8 @@ static void parse_dims(struct parser *p, struct decl *d)
 /* Makes the initial value reach that far; what is not written is zero. */
 static uint8_t *init_reach(struct parser *p, uint64_t offset, unsigned int bytes)
 {
-	if (offset + bytes > MAX_INIT_BYTES) {
-		parse_fail(p, p->token.line, "the initial value is longer than %llu bytes",
+	if (offset + bytes > MAX_INIT_BYTES - p->init_bytes) {
+		parse_fail(p, p->token.line, "initial values of more than %llu bytes",
 			   (unsigned long long)MAX_INIT_BYTES);
 		return NULL;
 	}
@@ -502,6 +507,7 @@ static void var_fill(struct parser *p, const struct decl *d, struct ptx_var *var
 	var->size = d->size;
 	var->align = d->align ? d->align : ptx_type_bytes(d->type) * d->vec;
 	var->n_init = p->n_init;
+	p->init_bytes += p->n_init;
 	if (p->n_init)
 		var->init = arena_copy(p->arena, p->init, p->n_init);
 	var->n_relocs = p->n_relocs;

@@ -35,7 +35,7 @@
 #define MAX_CONST_BYTES	 65536u /* per bank */
 #define MAX_SHARED_BYTES (4u << 20)
 #define MAX_GLOBAL_BYTES (1ull << 40)
-#define MAX_INIT_BYTES	 (64ull << 20)
+#define MAX_INIT_BYTES	 (64ull << 20) /* of all variables of a module */
 #define MAX_ALIGN	 128u
 #define MAX_DIMS	 8u
 #define MAX_EXPR_DEPTH	 64u
@@ -121,6 +121,8 @@ struct parser {
 
 	VEC(uint8_t, init);
 	VEC(struct ptx_reloc, relocs);
+	uint64_t init_bytes; /* of the variables before */
+	uint32_t n_spelt;    /* registers of ranges that were spelt out */
 };
 
 /* parse.c */
