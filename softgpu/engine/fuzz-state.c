@@ -20,6 +20,17 @@ static struct softgpu_config config;
 static uint8_t *pristine;
 static int fd;
 
+static void folder_remove(void)
+{
+	static const char *const files[] = { "device-0", "pids" };
+	int folder = open(config.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		unlinkat(folder, files[i], 0);
+	close(folder);
+	rmdir(config.dir);
+}
+
 static void prepare(void)
 {
 	struct state *state;
@@ -31,6 +42,7 @@ static void prepare(void)
 	if (!mkdtemp(config.dir) || state_open(&config, 0, &state) != 0)
 		abort();
 	state_close(state);
+	atexit(folder_remove);
 	snprintf(path, sizeof(path), "%s/device-0", config.dir);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	pristine = malloc(state_file_bytes());

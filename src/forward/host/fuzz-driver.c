@@ -260,7 +260,9 @@ static CUresult by_hand(enum call_id id, const uint64_t *w)
 		capture_info(w);
 		break;
 	case CALL_ID_cuMemcpy3D_v2:
+	case CALL_ID_cuMemcpy3D_v2_ptds:
 	case CALL_ID_cuMemcpy3DAsync_v2:
+	case CALL_ID_cuMemcpy3DAsync_v2_ptsz:
 	case CALL_ID_cuMemcpy3DPeer:
 	case CALL_ID_cuMemcpy3DPeer_ptds:
 	case CALL_ID_cuMemcpy3DPeerAsync:
