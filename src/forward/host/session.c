@@ -122,6 +122,7 @@ int session_free_grant(const struct session *session)
 
 int session_tell(struct session *session, const int *fds, size_t n_fds)
 {
+	session->told = true;
 	return socket_send(session->worker.fd, &session->pending, fds, n_fds);
 }
 
@@ -287,6 +288,7 @@ int session_request(struct session *session, const struct wire_message *message)
 	session->pending.n_pieces = 0;
 	/* What the side brings it says itself; a worker believes it. */
 	session->pending.at = 0;
+	session->told = false;
 	r = begin(session);
 	if (r < 0) {
 		settle(session, r);
@@ -362,7 +364,8 @@ int session_answer(struct session *session, struct socket_message *m)
 		return started(session, message);
 	if (message->type == WIRE_RESERVE)
 		return reserved(session, message);
-	if (message->type != session->pending.type)
+	/* Who speaks before he was told could say next that he gave back what is only mapped afterwards. */
+	if (message->type != session->pending.type || !session->told)
 		return -EPROTO;
 	/* Whether a number is taken is for our books to say. */
 	finish(session, message->error > 0 || message->error == -EEXIST ? -EIO : message->error);

@@ -63,6 +63,7 @@ enum lane_state {
  * @guest_pid:	the process, as the guest numbers it; 0: not known
  * @question:	of the worker's, until it has its answer; type 0: none
  * @pending:	the request that is under way; type 0: none
+ * @told:	the worker was told of @pending
  * @bytes:	of all grants
  * @grants:	their sizes; 0: free
  */
@@ -80,6 +81,7 @@ struct session {
 	struct source exit;
 	int mapper;
 	struct wire_message pending;
+	bool told;
 	uint64_t bytes;
 	uint8_t lanes[WIRE_MAX_LANES]; /* enum lane_state */
 	uint64_t grants[WIRE_MAX_GRANTS];

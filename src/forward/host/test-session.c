@@ -19,6 +19,8 @@ static struct session session;
 static int worker = -1;
 static unsigned n_brought, n_answered, n_gone;
 static int answered;
+/* What is asked for is not there at once, as in a virtual machine. */
+static bool brings_later;
 
 int worker_start(_unused_ const struct worker_program *program, _unused_ bool mapped,
 		 struct worker *ret)
@@ -32,10 +34,10 @@ int worker_start(_unused_ const struct worker_program *program, _unused_ bool ma
 	return 0;
 }
 
-static int bring(_unused_ struct session *s)
+static int bring(struct session *s)
 {
 	n_brought++;
-	return 0;
+	return brings_later ? 0 : session_tell(s, NULL, 0);
 }
 
 static void answer(_unused_ struct session *s, int error)
@@ -95,12 +97,25 @@ static void test_lane(void)
 	      "lane: and then it is free");
 }
 
+static void test_early_answer(void)
+{
+	check(say(WIRE_LANE_ADD, LANE) == 0, "early: the lane of before is there");
+	brings_later = true;
+	check(ask(WIRE_LANE_ADD, LANE + 1) == 0, "early: a lane whose memory comes later");
+	check(say(WIRE_LANE_ADD, LANE + 1) == -EPROTO && n_answered == 3,
+	      "early: the worker has nothing that it was not told of");
+	check(session_tell(&session, NULL, 0) == 0 && say(WIRE_LANE_ADD, LANE + 1) == 0 &&
+		      n_answered == 4,
+	      "early: and then it has");
+}
+
 int main(void)
 {
 	log_init("test-session", LOG_EMERG);
 	session_init(&session, &side, NULL, /* mapped= */ false);
 	test_opening();
 	test_lane();
+	test_early_answer();
 	session_end_now(&session);
 	session_done(&session);
 	close(worker);
