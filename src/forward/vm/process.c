@@ -265,7 +265,11 @@ static int bring(struct session *session)
 				     p->pending.message.n_pieces);
 	if (session->pending.type == WIRE_LANE_ADD)
 		r = lane_new(p, session->pending.id);
-	return r < 0 ? r : reserve(p);
+	if (r == 0)
+		r = reserve(p);
+	if (r < 0 && session->pending.type == WIRE_LANE_ADD)
+		lane_free(p, session->pending.id);
+	return r;
 }
 
 /*
@@ -500,9 +504,6 @@ void process_request(struct process *p, struct request *request, struct wire_pie
 	if (r == 0)
 		return;
 	free(TAKE_PTR(p->pieces));
-	if (request->message.type == WIRE_LANE_ADD && r != -EEXIST &&
-	    request->message.id < WIRE_MAX_LANES)
-		lane_free(p, request->message.id);
 	machine_answer(p->machine, &p->pending, r);
 }
 
