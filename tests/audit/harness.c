@@ -38,7 +38,7 @@ void *shared_memory(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	assert(p != MAP_FAILED);
+	CHECK(p != MAP_FAILED);
 	return p;
 }
 
@@ -88,6 +88,8 @@ void bench_open(struct bench *b, enum engine_rung rung, uint64_t total_bytes)
 		skip("needs root to load BPF programs", EPERM);
 	snprintf(b->state_dir, sizeof(b->state_dir), "/run/cotenant-test-%d", getpid());
 	options.state_dir = b->state_dir;
+	/* A test that was killed may have had the same id, and has left its books. */
+	engine_discard(b->state_dir);
 	r = engine_open(&options, &b->engine);
 	if (r == -EPERM || r == -EOPNOTSUPP) {
 		umount2(b->state_dir, MNT_DETACH);
@@ -128,9 +130,11 @@ void bench_return_slowly(struct bench *b, uint32_t linger_rounds)
 	/* A holder that has just begun may have the lock for another moment. */
 	while ((r = engine_open(&options, &b->engine)) == -EBUSY)
 		usleep(1000);
-	if (r < 0)
+	if (r < 0) {
 		fprintf(stderr, "engine_open: %s\n", strerror(-r));
-	assert(r == 0);
+		engine_discard(b->state_dir);
+		exit(1);
+	}
 	engine_on_event(b->engine, on_event, b);
 }
 
@@ -149,8 +153,25 @@ void bench_abort(void)
 		if (!current->engine)
 			bench_return(current);
 		bench_close(current);
+		/* With what the test itself takes away at its end. */
+		exit(1);
 	}
 	_exit(1);
+}
+
+pid_t bench_fork(void)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	/* Of a child that there is not, -1 would be the id, and everybody would be sent its signals. */
+	CHECK(pid >= 0, "fork: %s", strerror(errno));
+	if (pid)
+		return pid;
+	current = NULL;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(96);
+	return 0;
 }
 
 void bench_limit(struct bench *b, uint64_t max_bytes, uint64_t wait_ns)
@@ -267,12 +288,9 @@ pid_t tenant_fork(struct bench *b, int (*fn)(void *), void *userdata)
 	char byte = 0;
 	pid_t pid;
 
-	assert(pipe2(go, O_CLOEXEC) == 0);
-	pid = fork();
-	assert(pid >= 0);
+	CHECK(pipe2(go, O_CLOEXEC) == 0);
+	pid = bench_fork();
 	if (pid == 0) {
-		current = NULL;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(go[1]);
 		if (read(go[0], &byte, 1) != 1)
 			_exit(98);
@@ -284,7 +302,7 @@ pid_t tenant_fork(struct bench *b, int (*fn)(void *), void *userdata)
 	}
 	close(go[0]);
 	CHECK(engine_bind(b->engine, b->tenant, ENGINE_BIND_TREE, pid) == 0);
-	assert(write(go[1], &byte, 1) == 1);
+	CHECK(write(go[1], &byte, 1) == 1);
 	close(go[1]);
 	return pid;
 }

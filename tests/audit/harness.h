@@ -6,7 +6,6 @@
 #ifndef HARNESS_H
 #define HARNESS_H
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -74,6 +73,8 @@ void bench_return_slowly(struct bench *b, uint32_t linger_rounds);
 extern pid_t bench_child;
 /** bench_abort() - the same for a test that has failed; does not return */
 _Noreturn void bench_abort(void);
+/** bench_fork() - a child that is nobody's and ends with the test, however that ends. Return: as fork(), never < 0 */
+pid_t bench_fork(void);
 /** bench_limit() - memory.max of the tenant, and how long it holds */
 void bench_limit(struct bench *b, uint64_t max_bytes, uint64_t wait_ns);
 /** bench_unowned() - what a daemon hears of a device now: processes that no tenant matches have so many bytes of it */

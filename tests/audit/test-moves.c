@@ -79,8 +79,7 @@ int main(_unused_ int argc, char **argv)
 	for (int i = 0; i < MOVES; i++)
 		move(&b, tenants[i % 2], pid, i);
 	*stop = 1;
-	while (!*stopped)
-		bench_pump(&b, 1);
+	CHECK(WAIT_UNTIL(&b, *stopped));
 	CHECK(engine_adopt(b.engine, pid) == 0);
 	CHECK(charged(&b, tenants[0]) == 0, "%lu bytes stayed behind", charged(&b, tenants[0]));
 	CHECK(charged(&b, tenants[1]) == KEPT, "%lu bytes came along", charged(&b, tenants[1]));

@@ -350,8 +350,7 @@ static int count_held(_unused_ const struct audit_slot *slot, _unused_ void *use
 
 static void watch_held(_unused_ const struct pending_case *c)
 {
-	while (!engine_each_held(b.engine, count_held, NULL))
-		bench_pump(&b, 1);
+	CHECK(WAIT_UNTIL(&b, engine_each_held(b.engine, count_held, NULL)));
 	CHECK(record().pending[0] == 0, "who is held has nothing reserved");
 }
 

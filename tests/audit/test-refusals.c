@@ -16,7 +16,6 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -61,18 +60,31 @@ static void on_alarm(_unused_ int signal)
 	__atomic_add_fetch(&counts->alarms, 1, __ATOMIC_RELAXED);
 }
 
+static void deny_one(void)
+{
+	unsigned long address = 0xabcd, arguments[6] = { (unsigned long)&address, 900 * MIB };
+	uint64_t begin = clock_ns();
+	long code = call_checked(allocate, arguments, &counts->damaged);
+	unsigned long n = __atomic_fetch_add(&counts->refused, 1, __ATOMIC_RELAXED);
+
+	counts->refused_ns[n] = clock_ns() - begin;
+	if ((code & 0xffffffff) != OUT_OF_MEMORY || address != 0xabcd)
+		__atomic_add_fetch(&counts->lost, 1, __ATOMIC_RELAXED);
+}
+
+/* All may be refused before the clock has ticked once: the last one waits for a signal. */
+static void wait_for_storm(void)
+{
+	while (load->is_storm && !__atomic_load_n(&counts->alarms, __ATOMIC_RELAXED))
+		usleep(ALARM_US);
+}
+
 static void *deny(void *arg)
 {
-	for (int i = 0; i < load->refusals / load->deniers; i++) {
-		unsigned long address = 0xabcd,
-			      arguments[6] = { (unsigned long)&address, 900 * MIB };
-		uint64_t begin = clock_ns();
-		long code = call_checked(allocate, arguments, &counts->damaged);
-		unsigned long n = __atomic_fetch_add(&counts->refused, 1, __ATOMIC_RELAXED);
-
-		counts->refused_ns[n] = clock_ns() - begin;
-		if ((code & 0xffffffff) != OUT_OF_MEMORY || address != 0xabcd)
-			__atomic_add_fetch(&counts->lost, 1, __ATOMIC_RELAXED);
+	for (int i = load->refusals / load->deniers; i > 0; i--) {
+		if (i == 1)
+			wait_for_storm();
+		deny_one();
 	}
 	__atomic_sub_fetch(&deniers_left, 1, __ATOMIC_RELAXED);
 	return arg;
@@ -110,8 +122,8 @@ static void storm_begin(timer_t *ret)
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
 
 	sigaction(SIGALRM, &action, NULL);
-	assert(timer_create(CLOCK_MONOTONIC, &event, ret) == 0);
-	assert(timer_settime(*ret, 0, &often, NULL) == 0);
+	CHECK(timer_create(CLOCK_MONOTONIC, &event, ret) == 0);
+	CHECK(timer_settime(*ret, 0, &often, NULL) == 0);
 }
 
 static int tenant(_unused_ void *userdata)
@@ -128,8 +140,8 @@ static int tenant(_unused_ void *userdata)
 	if (load->is_storm)
 		storm_begin(&timer);
 	for (int i = 0; i < n_threads; i++)
-		assert(pthread_create(&threads[i], NULL, i < load->deniers ? deny : allow, NULL) ==
-		       0);
+		CHECK(pthread_create(&threads[i], NULL, i < load->deniers ? deny : allow, NULL) ==
+		      0);
 	for (int i = 0; i < n_threads; i++)
 		pthread_join(threads[i], NULL);
 	if (load->is_storm)
@@ -140,16 +152,14 @@ static int tenant(_unused_ void *userdata)
 
 static pid_t attacker_start(pid_t victim)
 {
-	pid_t pid = fork();
+	pid_t pid = bench_fork();
 
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;) {
-			kill(victim, SIGCONT);
-			usleep(100);
-		}
+	if (pid)
+		return pid;
+	for (;;) {
+		kill(victim, SIGCONT);
+		usleep(100);
 	}
-	return pid;
 }
 
 /* A profiler's probe on the returns of the function: neither may disturb the other. */
@@ -165,9 +175,9 @@ static int foreign_probe(const char *path)
 	FILE *f = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
 	int fd;
 
-	assert(f && fscanf(f, "%u", &attr.type) == 1);
+	CHECK(f && fscanf(f, "%u", &attr.type) == 1);
 	fclose(f);
-	assert(dladdr(fake_fn("cuMemAlloc_v2"), &info));
+	CHECK(dladdr(fake_fn("cuMemAlloc_v2"), &info));
 	attr.uprobe_path = (uintptr_t)path;
 	attr.probe_offset = (char *)fake_fn("cuMemAlloc_v2") - (char *)info.dli_fbase;
 	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);

@@ -9,7 +9,6 @@
  */
 #include "harness.h"
 
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #define HELD	 16
@@ -98,15 +97,20 @@ static int daemon_main(int generation)
 
 static pid_t daemon_start(int generation)
 {
-	pid_t pid = fork();
+	pid_t pid = bench_fork();
 
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (pid == 0)
 		_exit(daemon_main(generation));
-	}
 	bench_child = pid;
 	CHECK(IS_IN_TIME(shared->ready == generation), "the new engine does not come up");
 	return pid;
+}
+
+static void daemon_kill(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	bench_child = 0;
 }
 
 static void *ask(void *arg)
@@ -166,8 +170,7 @@ static void restart(int generation)
 	else
 		usleep(random() % EARLY_US);
 	CHECK(shared->answered == 0);
-	kill(daemon, SIGKILL);
-	waitpid(daemon, NULL, 0);
+	daemon_kill(daemon);
 	usleep(random() % (2 * EARLY_US));
 	CHECK(shared->answered == 0 && shared->refused == 0 && shared->ran_over == 0,
 	      "generation %d: %d came free, %d answered", generation, shared->answered,
@@ -212,8 +215,7 @@ int main(int argc, char **argv)
 		end_well(loads[i]);
 	CHECK(IS_IN_TIME(shared->current == 0), "%lu bytes are left", shared->current);
 	CHECK(wait_for_held(0), "%d are still held", shared->held);
-	kill(daemon, SIGKILL);
-	waitpid(daemon, NULL, 0);
+	daemon_kill(daemon);
 	bench_return(&b);
 	bench_close(&b);
 	printf("ok 'restart: %d times killed with %d threads held and others working: all decided afresh'\n",

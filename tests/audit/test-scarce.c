@@ -30,7 +30,7 @@ static void case_failure(struct bench *b, enum audit_failure failure, int code,
 static void case_nobodys(_unused_ struct bench *b)
 {
 	int status;
-	pid_t pid = fork();
+	pid_t pid = bench_fork();
 
 	if (pid == 0)
 		_exit(allocate(NULL));
@@ -42,7 +42,7 @@ static void case_nobodys(_unused_ struct bench *b)
 static void case_daemon(struct bench *b)
 {
 	struct audit_control *control = &b->engine->state->control;
-	pid_t pid = fork();
+	pid_t pid = bench_fork();
 
 	if (pid == 0)
 		_exit(pause());
