@@ -18,7 +18,7 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <linux/pidfd.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -745,15 +745,27 @@ static int holder_set_up(struct holder *h)
 	return 0;
 }
 
+/* Nothing of the daemon's is to stay open here: its lock, its clients, and the pipe of whoever hears what it says. */
+static int files_let_go(int wakes_fd)
+{
+	int null;
+
+	if (dup2(wakes_fd, WAKES_FD) < 0 || close_range(WAKES_FD + 1, ~0U, 0))
+		return -errno;
+	null = open("/dev/null", O_RDWR);
+	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	if (null > WAKES_FD)
+		close(null);
+	return 0;
+}
+
 static _Noreturn void holder_main(const struct engine *engine, int wakes_fd, pid_t parent)
 {
 	static struct holder holder;
 
 	/* While the map is still open. */
-	if (view_whole(engine->view))
-		_exit(1);
-	/* Nothing of the daemon's is to stay open here: its lock, its clients. */
-	if (dup2(wakes_fd, WAKES_FD) < 0 || close_range(WAKES_FD + 1, ~0U, 0))
+	if (view_whole(engine->view) || files_let_go(wakes_fd) < 0)
 		_exit(1);
 	prctl(PR_SET_NAME, HOLDER_NAME);
 	setsid();

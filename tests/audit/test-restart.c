@@ -11,6 +11,8 @@
 
 #include <sys/wait.h>
 
+#include "audit/priv.h"
+
 #define HELD	 16
 #define LOADS	 2
 #define WAIT_NS	 (600000 * MILLISECOND)
@@ -159,6 +161,24 @@ static bool wait_for_held(int n)
 	return IS_IN_TIME(shared->held == n);
 }
 
+/* It outlives the daemon, and whoever reads what that says would wait for it. */
+static void check_holder_says_nothing(struct bench *b)
+{
+	const struct audit_control *control = &b->engine->state->control;
+	char path[64], file[64];
+
+	CHECK(WAIT_UNTIL(b, control->holder));
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%u/fd/%d", control->holder, fd);
+		n = readlink(path, file, sizeof(file) - 1);
+		file[n > 0 ? n : 0] = '\0';
+		CHECK(strcmp(file, "/dev/null") == 0, "%s is %s", path, file);
+	}
+	printf("ok 'restart: the holder keeps nothing open of what the daemon writes to'\n");
+}
+
 /* One life of a daemon: it comes up, and is killed while others work and wait. */
 static void restart(int generation)
 {
@@ -194,6 +214,7 @@ int main(int argc, char **argv)
 	bench_open(&b, ENGINE_RUNG_AUTO, 8192 * MIB);
 	bench_limit(&b, 150 * MIB, WAIT_NS);
 	fake_open(&b, argv[1]);
+	check_holder_says_nothing(&b);
 	shared = shared_memory(sizeof(*shared));
 	snprintf(shared->state_dir, sizeof(shared->state_dir), "%s", b.state_dir);
 	held = tenant_fork(&b, tenant_held, NULL);
