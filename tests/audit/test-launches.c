@@ -63,6 +63,17 @@ static void pump(unsigned milliseconds)
 	} while (clock_ns() < end);
 }
 
+/* As WAIT_UNTIL(), with what a daemon does for shares. */
+#define IS_IN_TIME(condition)                                                                      \
+	({                                                                                         \
+		uint64_t until_ = clock_ns() + PATIENCE_NS;                                        \
+		bool is_true_;                                                                     \
+                                                                                                   \
+		while (!(is_true_ = (condition)) && clock_ns() < until_)                           \
+			pump(1);                                                                   \
+		is_true_;                                                                          \
+	})
+
 static int wait_for(pid_t pid)
 {
 	int status;
@@ -255,8 +266,7 @@ static void test_neighbour(void)
 	begin();
 	shared->probed = 0;
 	limited = tenant_fork(&b, look, NULL);
-	while (!shared->probed)
-		pump(10);
+	CHECK(IS_IN_TIME(shared->probed));
 	b.tenant = neighbour;
 	free = tenant_fork(&b, launch_freely, NULL);
 	b.tenant = tenant;
@@ -303,8 +313,7 @@ static void test_restart(void)
 
 	begin();
 	pid = tenant_fork(&b, launch, NULL);
-	while (!shared->launches)
-		pump(1);
+	CHECK(IS_IN_TIME(shared->launches));
 	for (unsigned i = 0; i < RESTARTS; i++) {
 		bench_leave(&b);
 		sleep_ms(50);
@@ -373,11 +382,16 @@ static void test_long_absence(void)
 
 static void wait_probed(int wanted)
 {
-	uint64_t end = clock_ns() + PATIENCE_NS;
+	CHECK(IS_IN_TIME(shared->probed == wanted));
+}
 
-	while (shared->probed != wanted && clock_ns() < end)
-		pump(10);
-	CHECK(shared->probed == wanted);
+/* A limit that was taken away holds until shares are divided the next time. */
+static bool has_no_rate(unsigned device)
+{
+	struct share share;
+
+	CHECK(engine_compute_stat(b.engine, b.tenant, device, &share) == 0);
+	return share.stretch == 0;
 }
 
 /* A limit that is set, and taken away, while the process runs. */
@@ -387,7 +401,7 @@ static void test_keep(void)
 	pid_t pid;
 
 	limit(b.tenant, 0, 1000);
-	pump(200);
+	CHECK(IS_IN_TIME(has_no_rate(0) && has_no_rate(1)));
 	begin();
 	shared->probed = 0;
 	pid = tenant_fork(&b, look, NULL);

@@ -49,6 +49,15 @@ static bool is_done(struct bench *b, struct told *who)
 	return who->done;
 }
 
+/* Who waits for memory of the device, as far as those know who come later. */
+static bool is_device_awaited(struct bench *b)
+{
+	struct ledger device;
+
+	CHECK(engine_book(b->engine, 0, 0, &device) == 0);
+	return device.n_queued;
+}
+
 static void finish(struct bench *b, struct told *who, pid_t pid)
 {
 	who->done = 2;
@@ -90,6 +99,7 @@ int main(_unused_ int argc, char **argv)
 	printf("ok 'low: what the device has not is waited for, then answered'\n");
 
 	second = start(&b, owner, &told[1], 500 * MIB);
+	CHECK(WAIT_UNTIL(&b, is_device_awaited(&b)));
 	CHECK(!is_done(&b, &told[1]), "the device is full, and %ld came back", told[1].code);
 	third = start(&b, borrower, &told[2], 100 * MIB);
 	/* Its own wait is short. */

@@ -200,17 +200,16 @@ static bool is_settled(uint64_t begin_ns, uint64_t bytes)
 	return current_on(0) == bytes;
 }
 
-/* Likewise: who was refused as the daemon said nothing may ask again. */
-static long allocate_settled(uint64_t bytes)
+/* Likewise: who was refused as the daemon said nothing may ask again. *@ret_begin_ns: when the last call began */
+static long call_settled(const char *name, unsigned long second, uint64_t *ret_begin_ns)
 {
-	unsigned long address;
-	uint64_t begin;
+	unsigned long result;
 	long code;
 
 	do {
-		begin = clock_ns();
-		code = CUDA("cuMemAlloc_v2", &address, bytes);
-	} while (code == OUT_OF_MEMORY && clock_ns() - begin >= SETTLE_WAIT_NS);
+		*ret_begin_ns = clock_ns();
+		code = CUDA(name, &result, second);
+	} while (code == OUT_OF_MEMORY && clock_ns() - *ret_begin_ns >= SETTLE_WAIT_NS);
 	return code;
 }
 
@@ -256,8 +255,7 @@ static void first_context_of_a_new_driver(void)
 	/* The device tells at once: the thread goes on with what it really was. */
 	settling->pid = getpid();
 	settling->asked = 970 * MIB;
-	begin = clock_ns();
-	CHECK(CUDA("cuCtxCreate_v2", &context, 0, 0) == 0);
+	CHECK(call_settled("cuCtxCreate_v2", 0, &begin) == 0);
 	CHECK(is_settled(begin, 970 * MIB), "%lu bytes are charged", current_on(0));
 	settling->asked = 0;
 	device.context_bytes = 0;
@@ -451,12 +449,13 @@ static void pools_by_streams(void)
 static void pools_are_looked_at_before_a_refusal(void)
 {
 	unsigned long address;
+	uint64_t begin;
 
 	settling->pid = getpid();
 	settling->asked = 30 * MIB;
 	CHECK(CUDA("cuMemAllocAsync", &address, 900 * MIB, 0) == 0);
 	CHECK(CUDA("cuMemFreeAsync", address, 0) == 0);
-	CHECK(allocate_settled(970 * MIB) == 0);
+	CHECK(call_settled("cuMemAlloc_v2", 970 * MIB, &begin) == 0);
 	EXPECT(1000 * MIB);
 	settling->asked = 1000 * MIB;
 	CHECK(CUDA("cuMemAllocAsync", &address, MIB, 0) == OUT_OF_MEMORY);
