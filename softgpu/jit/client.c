@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 #include "softgpu/jit/code.h"
+#include "softgpu/jit/limit.h"
 #include "softgpu/util/whole.h"
 
 #define COMPILER  "softgpu-jitc"
-#define ANSWER_S  20
 #define REPLY_MAX (256u << 20)
 
 static int connection = -1;
@@ -113,7 +113,7 @@ static int spawn(const char *path, int fd)
 
 static bool start(void)
 {
-	struct timeval limit = { .tv_sec = ANSWER_S };
+	struct timeval limit = { .tv_sec = LIMIT_WAIT_S };
 	static bool watched;
 	char path[4096];
 	int fds[2];

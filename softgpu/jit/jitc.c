@@ -17,10 +17,10 @@
 #include <llvm/Config/llvm-config.h>
 
 #include "softgpu/jit/emit.h"
+#include "softgpu/jit/limit.h"
 #include "softgpu/util/whole.h"
 
 #define REQUEST_MAX_BYTES (64u << 20)
-#define REQUEST_S	  20
 #define IDLE_MS		  30000
 
 /* Since LLVM 18 this pass goes over a function once, and ends the process where that leaves something to be won. */
@@ -39,11 +39,10 @@ static bool wait_for_request(void)
 {
 	struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
 
-	alarm(0);
+	limit_end();
 	if (poll(&fd, 1, IDLE_MS) != 1)
 		return false;
-	/* Then whoever asks has given up. */
-	alarm(REQUEST_S);
+	limit_begin(LIMIT_CPU_MS, LIMIT_WALL_MS);
 	return true;
 }
 
