@@ -123,11 +123,22 @@ static void emit_final(struct decoder *d, const struct ptx_insn *step, u32 sourc
 	decode_widen(d);
 }
 
-/* Two floats to two halves: the first to the upper one. */
+/* Do two values lie in one register? */
+static bool is_pair(u8 type)
+{
+	return type == PTX_F16X2 || type == PTX_BF16X2 || type == PTX_E4M3X2 || type == PTX_E5M2X2;
+}
+
+static u32 decode_pair_result(struct decoder *d)
+{
+	return decode_result(d, &d->ops[0], ptx_type_bytes((enum ptx_type)d->in->type), false);
+}
+
+/* Two floats to two of fewer bits: the first to the upper one. */
 static void decode_cvt_pair(struct decoder *d)
 {
 	u32 upper = decode_source(d, &d->ops[1], 4), lower = decode_source(d, &d->ops[2], 4);
-	u32 result = decode_result(d, &d->ops[0], 4, false);
+	u32 result = decode_pair_result(d);
 	struct insn *in = decode_emit(d, exec_isa->find_cvt(d->in));
 
 	in->op[0] = result;
@@ -140,13 +151,25 @@ static void decode_cvt_pair(struct decoder *d)
 	decode_clamp(d, result);
 }
 
+static void decode_cvt_pairs(struct decoder *d)
+{
+	u32 bytes = ptx_type_bytes((enum ptx_type)d->in->stype);
+	u32 source = decode_source(d, &d->ops[1], bytes), result = decode_pair_result(d);
+	struct insn *in = decode_emit(d, exec_isa->find_cvt(d->in));
+
+	in->op[0] = result;
+	in->op[1] = source;
+	decode_uses(d, 2, 1);
+	decode_clamp(d, result);
+}
+
 void decode_cvt(struct decoder *d)
 {
 	struct ptx_insn step = *d->in;
 	u32 source;
 
-	if (d->in->type == PTX_F16X2 || d->in->type == PTX_BF16X2) {
-		decode_cvt_pair(d);
+	if (is_pair(d->in->type)) {
+		is_pair(d->in->stype) ? decode_cvt_pairs(d) : decode_cvt_pair(d);
 		return;
 	}
 	source = decode_cvt_source(d, &step);

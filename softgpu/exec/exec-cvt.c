@@ -8,6 +8,7 @@
  */
 #include "softgpu/exec/half.h"
 #include "softgpu/exec/handlers.h"
+#include "softgpu/exec/octet.h"
 
 /* ---- to f32 and f64 ----------------------------------------------------------------------------- */
 
@@ -230,11 +231,42 @@ static exec_fn *find_from_half(const struct ptx_insn *in)
 	return in->stype == PTX_F16 ? f32_from_f16 : f32_from_bf16;
 }
 
+/* ---- two floats of 8 bits ----------------------------------------------------------------------- */
+
+#define UPPER_HALF(v) half_to_float((u16)((v) >> 16))
+#define LOWER_HALF(v) half_to_float((u16)(v))
+
+#define OCTETS(kind)                                                                               \
+	HANDLER2(kind##x2_from_f32, u16, f32, f32,                                                 \
+		 (u16)(kind##_from_float(A) << 8 | kind##_from_float(B)))                          \
+	HANDLER1(kind##x2_from_f16x2, u16, u32,                                                    \
+		 (u16)(kind##_from_float(UPPER_HALF(A)) << 8 | kind##_from_float(LOWER_HALF(A))))  \
+	HANDLER1(f16x2_from_##kind##x2, u32, u16,                                                  \
+		 (u32)kind##_to_half((u8)(A >> 8)) << 16 | kind##_to_half((u8)A))
+OCTETS(e4m3)
+OCTETS(e5m2)
+
+static exec_fn *find_octets(const struct ptx_insn *in)
+{
+	if (in->type == PTX_F16X2)
+		return in->stype == PTX_E4M3X2 ? f16x2_from_e4m3x2 : f16x2_from_e5m2x2;
+	if (in->stype == PTX_F16X2)
+		return in->type == PTX_E4M3X2 ? e4m3x2_from_f16x2 : e5m2x2_from_f16x2;
+	return in->type == PTX_E4M3X2 ? e4m3x2_from_f32 : e5m2x2_from_f32;
+}
+
+static bool is_octets(u8 type)
+{
+	return type == PTX_E4M3X2 || type == PTX_E5M2X2;
+}
+
 exec_fn *PER_ISA(find_cvt)(const struct ptx_insn *in)
 {
 	bool to_float = ptx_type_kind((enum ptx_type)in->type) == 'f';
 	bool from_float = ptx_type_kind((enum ptx_type)in->stype) == 'f';
 
+	if (is_octets(in->type) || is_octets(in->stype))
+		return find_octets(in);
 	if (in->stype == PTX_F16 || in->stype == PTX_BF16)
 		return find_from_half(in);
 	switch (in->type) {

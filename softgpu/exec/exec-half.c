@@ -239,6 +239,9 @@ HANDLER1(relu_bf16, u16, u16, relu_half(A, 0x7f80))
 HANDLER1(relu_f16x2, u32, u32, JOIN(relu_half(HIGH(A), 0x7c00), relu_half(LOW(A), 0x7c00)))
 HANDLER1(relu_bf16x2, u32, u32, JOIN(relu_half(HIGH(A), 0x7f80), relu_half(LOW(A), 0x7f80)))
 
+/* Of two floats of 8 bits, of which no NaN has a sign. */
+HANDLER1(relu_octets, u16, u16, (u16)(A & ~((A >> 7 & 0x0101) * 0xff)))
+
 exec_fn *PER_ISA(find_half_clamp)(const struct ptx_insn *in)
 {
 	bool relu = in->flags & PTX_F_RELU;
@@ -254,6 +257,9 @@ exec_fn *PER_ISA(find_half_clamp)(const struct ptx_insn *in)
 		return relu ? relu_bf16 : NULL;
 	case PTX_BF16X2:
 		return relu ? relu_bf16x2 : NULL;
+	case PTX_E4M3X2:
+	case PTX_E5M2X2:
+		return relu ? relu_octets : NULL;
 	default:
 		return NULL;
 	}

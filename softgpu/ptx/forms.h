@@ -145,6 +145,7 @@ enum word_group {
 #define T_LOGIC	 (T_BITS | T(PRED))
 #define T_SEL	 (T_BITS | T_INT | T(F32) | T(F64))
 #define T_CVT	 (T_INT | T(U8) | T(S8) | T(F16) | T(BF16) | T(F32) | T(F64) | T(TF32))
+#define T_OCTETS (T(E4M3X2) | T(E5M2X2))
 #define T_MEM	 (T_SEL | T(B8) | T(U8) | T(S8) | T(B128))
 #define T_ADD	 (T_I32 | T(U64) | T(F32) | T(F64))
 #define T_NOFTZ	 (T_HALF | T_BF)

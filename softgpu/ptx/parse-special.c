@@ -154,6 +154,18 @@ static void parse_cvt_pair(struct parser *p)
 	insn_emit(p);
 }
 
+/* One packed pair into another kind of pair. */
+static void parse_cvt_pairs(struct parser *p)
+{
+	if (p->n_raws != 2 || p->raws[1].pair) {
+		wrong_operands(p);
+		return;
+	}
+	push_result(p, &p->raws[0], p->insn.type, /* relaxed= */ false);
+	push_source(p, &p->raws[1], p->insn.stype, /* relaxed= */ false);
+	insn_emit(p);
+}
+
 /* cvta.space d, variable: the address moves to a register first */
 static void parse_cvta(struct parser *p)
 {
@@ -380,10 +392,11 @@ static const struct {
 	const char *shape;
 	void (*parse)(struct parser *p);
 } specials[] = {
-	{ "!mov", parse_mov },	     { "!cvt", parse_cvt },	  { "!cvt2", parse_cvt_pair },
-	{ "!cvta", parse_cvta },     { "!video", parse_video },	  { "!bar.red", parse_bar_red },
-	{ "!copy", parse_copy },     { "!groups", parse_groups }, { "!policy", parse_policy },
-	{ "!copied", parse_copied }, { "!vset", parse_vset },	  { "!mbarrier", parse_mbarrier },
+	{ "!mov", parse_mov },	       { "!cvt", parse_cvt },	    { "!cvt2", parse_cvt_pair },
+	{ "!cvta", parse_cvta },       { "!video", parse_video },   { "!bar.red", parse_bar_red },
+	{ "!copy", parse_copy },       { "!groups", parse_groups }, { "!policy", parse_policy },
+	{ "!copied", parse_copied },   { "!vset", parse_vset },	    { "!mbarrier", parse_mbarrier },
+	{ "!pairs", parse_cvt_pairs },
 };
 
 void parse_special(struct parser *p, const struct form *form)

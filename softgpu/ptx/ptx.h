@@ -29,35 +29,38 @@
 #include "softgpu/ptx/log.h"
 
 /* X(enumerator, name, bytes, kind); kinds: p predicate, b bits, u unsigned, s signed, f float */
-#define PTX_TYPES(X)                                                                               \
-	X(PRED, "pred", 1, 'p')                                                                    \
-	X(B8, "b8", 1, 'b')                                                                        \
-	X(B16, "b16", 2, 'b')                                                                      \
-	X(B32, "b32", 4, 'b')                                                                      \
-	X(B64, "b64", 8, 'b')                                                                      \
-	X(B128, "b128", 16, 'b')                                                                   \
-	X(U8, "u8", 1, 'u')                                                                        \
-	X(U16, "u16", 2, 'u')                                                                      \
-	X(U32, "u32", 4, 'u')                                                                      \
-	X(U64, "u64", 8, 'u')                                                                      \
-	X(S8, "s8", 1, 's')                                                                        \
-	X(S16, "s16", 2, 's')                                                                      \
-	X(S32, "s32", 4, 's')                                                                      \
-	X(S64, "s64", 8, 's')                                                                      \
-	X(F16, "f16", 2, 'f')                                                                      \
-	X(BF16, "bf16", 2, 'f')                                                                    \
-	X(F32, "f32", 4, 'f')                                                                      \
-	X(F64, "f64", 8, 'f')                                                                      \
-	X(F16X2, "f16x2", 4, 'f')                                                                  \
-	X(BF16X2, "bf16x2", 4, 'f')                                                                \
-	X(F32X2, "f32x2", 8, 'f')                                                                  \
-	X(U16X2, "u16x2", 4, 'u')                                                                  \
-	X(S16X2, "s16x2", 4, 's')                                                                  \
-	X(TF32, "tf32", 4, 'f')                                                                    \
-	/* Elements of matrices alone: less than a byte each. */                                   \
-	X(S4, "s4", 1, 's')                                                                        \
-	X(U4, "u4", 1, 'u')                                                                        \
-	X(B1, "b1", 1, 'b')
+#define PTX_TYPES(X)                                                                                 \
+	X(PRED, "pred", 1, 'p')                                                                      \
+	X(B8, "b8", 1, 'b')                                                                          \
+	X(B16, "b16", 2, 'b')                                                                        \
+	X(B32, "b32", 4, 'b')                                                                        \
+	X(B64, "b64", 8, 'b')                                                                        \
+	X(B128, "b128", 16, 'b')                                                                     \
+	X(U8, "u8", 1, 'u')                                                                          \
+	X(U16, "u16", 2, 'u')                                                                        \
+	X(U32, "u32", 4, 'u')                                                                        \
+	X(U64, "u64", 8, 'u')                                                                        \
+	X(S8, "s8", 1, 's')                                                                          \
+	X(S16, "s16", 2, 's')                                                                        \
+	X(S32, "s32", 4, 's')                                                                        \
+	X(S64, "s64", 8, 's')                                                                        \
+	X(F16, "f16", 2, 'f')                                                                        \
+	X(BF16, "bf16", 2, 'f')                                                                      \
+	X(F32, "f32", 4, 'f')                                                                        \
+	X(F64, "f64", 8, 'f')                                                                        \
+	X(F16X2, "f16x2", 4, 'f')                                                                    \
+	X(BF16X2, "bf16x2", 4, 'f')                                                                  \
+	X(F32X2, "f32x2", 8, 'f')                                                                    \
+	X(U16X2, "u16x2", 4, 'u')                                                                    \
+	X(S16X2, "s16x2", 4, 's')                                                                    \
+	X(TF32, "tf32", 4, 'f')                                                                      \
+	/* From here on nothing is declared as such. Elements of matrices: less than a byte each. */ \
+	X(S4, "s4", 1, 's')                                                                          \
+	X(U4, "u4", 1, 'u')                                                                          \
+	X(B1, "b1", 1, 'b')                                                                          \
+	/* What cvt takes and makes: two floats in a register of 16 bits. */                         \
+	X(E4M3X2, "e4m3x2", 2, 'f')                                                                  \
+	X(E5M2X2, "e5m2x2", 2, 'f')
 
 /* clang-format off */
 enum ptx_type {

@@ -126,6 +126,9 @@ static const char *const taken[] = {
 	"cvt.sat.u32.s32 %r1,%r2;",
 	"cvt.rn.bf16x2.f32 %r1,%f1,%f2;",
 	"cvt.rna.tf32.f32 %r1,%f1;",
+	"cvt.rn.satfinite.e4m3x2.f32 %h1,%f1,%f2;",
+	"cvt.rn.satfinite.relu.e5m2x2.f16x2 %h1,%r1;",
+	"cvt.rn.relu.f16x2.e4m3x2 %r1,%h1;",
 	"cvt.u32.u32 %r1,%tid.x;",
 	"cvta.shared.u64 %d1,sh;",
 	"cvta.to.global.u64 %d1,%d2;",
@@ -337,7 +340,14 @@ static const struct {
 	{ "multimem.ld_reduce.global.add.u32 %r1,[%d1];", PTX_E_UNSUPPORTED, "multimem.ld_reduce" },
 	{ "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1,%r2},[%r3];", PTX_E_UNSUPPORTED,
 	  "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8: this instruction is not run here" },
-	{ "cvt.rn.satfinite.e4m3x2.f32 %h1,%f1,%f2;", PTX_E_UNSUPPORTED, "e4m3x2" },
+	{ "cvt.rn.satfinite.e4m3x4.f32 %r1,{%f1,%f2,%f3,%f4},%r2;", PTX_E_UNSUPPORTED, "e4m3x4" },
+	{ "cvt.rn.e4m3x2.f32 %h1,%f1,%f2;", PTX_E_INVALID, "do not go together" },
+	{ "cvt.satfinite.e5m2x2.f16x2 %h1,%r1;", PTX_E_INVALID, "do not go together" },
+	{ "cvt.rn.satfinite.e4m3x2.f32 %r1,%f1,%f2;", PTX_E_INVALID, "the result is a .b32" },
+	{ "cvt.rn.satfinite.e4m3x2.f32 %h1,%f1;", PTX_E_INVALID, "not its operands" },
+	{ "cvt.rn.f16x2.e5m2x2 %r1,%r2;", PTX_E_INVALID, "operand 2 is a .b32" },
+	{ "cvt.rn.f16x2.e5m2x2 %r1,%h1,%h2;", PTX_E_INVALID, "not its operands" },
+	{ ".reg .e4m3x2 %x;", PTX_E_INVALID, "" },
 };
 
 static void test_lines(void)
