@@ -14,22 +14,20 @@ struct process_list {
 	unsigned n;
 };
 
-/* Those with a context, or memory that outlived it: a pool's. Who only opened the driver is none.
- */
+/* Who only opened the driver is none of them. */
 static nvmlReturn_t list_read(unsigned dev, struct process_list *ret)
 {
-	struct state_process *all = calloc(STATE_SLOTS_MAX, sizeof(*all));
+	struct state_process *all = malloc(STATE_SLOTS_MAX * sizeof(*all));
 	size_t n;
 
 	if (!all)
 		return NVML_ERROR_MEMORY;
 	engine_update(nvml.state, dev);
-	n = state_processes(nvml.state, dev, all, STATE_SLOTS_MAX);
-	*ret = (struct process_list){ .entries = all };
-	for (size_t i = 0; i < n && i < STATE_SLOTS_MAX; i++) {
-		if (all[i].n_contexts > 0 || all[i].used_bytes > 0)
-			all[ret->n++] = all[i];
-	}
+	n = state_computing(nvml.state, dev, all, STATE_SLOTS_MAX);
+	*ret = (struct process_list){
+		.entries = all,
+		.n = n < STATE_SLOTS_MAX ? (unsigned)n : STATE_SLOTS_MAX,
+	};
 	return NVML_SUCCESS;
 }
 

@@ -152,7 +152,15 @@ static bool process_read(const struct state *state, struct state_file *file,
 	return atomic_load(&slot->birth) == birth;
 }
 
-size_t state_processes(struct state *state, unsigned dev, struct state_process *ret, size_t n_max)
+/* With a context, or memory that outlived it: a pool's. */
+static bool slot_computes(const struct state_slot *slot)
+{
+	return atomic_load(&slot->n_contexts) > 0 ||
+	       __atomic_load_n(&slot->used.b, __ATOMIC_SEQ_CST) > 0;
+}
+
+static size_t processes_read(struct state *state, unsigned dev, bool computing,
+			     struct state_process *ret, size_t n_max)
 {
 	struct state_file *file = state->files[dev];
 	uint32_t n_slots = state_bounded(&file->n_slots, STATE_SLOTS_MAX);
@@ -160,13 +168,28 @@ size_t state_processes(struct state *state, unsigned dev, struct state_process *
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < n_slots; i++) {
+		/* All are on the books of all devices, and compute on one: a look passes the others. */
+		if (computing && !slot_computes(&file->slots[i]))
+			continue;
 		if (!process_read(state, file, &file->slots[i], &process))
+			continue;
+		if (computing && process.n_contexts == 0 && process.used_bytes == 0)
 			continue;
 		if (n < n_max)
 			ret[n] = process;
 		n++;
 	}
 	return n;
+}
+
+size_t state_processes(struct state *state, unsigned dev, struct state_process *ret, size_t n_max)
+{
+	return processes_read(state, dev, /* computing= */ false, ret, n_max);
+}
+
+size_t state_computing(struct state *state, unsigned dev, struct state_process *ret, size_t n_max)
+{
+	return processes_read(state, dev, /* computing= */ true, ret, n_max);
 }
 
 void state_context_add(struct state *state, unsigned dev, int n)

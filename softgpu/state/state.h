@@ -146,6 +146,9 @@ struct state_process {
  */
 size_t state_processes(struct state *state, unsigned dev, struct state_process *ret, size_t n_max);
 
+/** state_computing() - the same of those that compute there: they have a context, or memory that outlived it */
+size_t state_computing(struct state *state, unsigned dev, struct state_process *ret, size_t n_max);
+
 /* A sample period of the whole device. */
 struct state_sample {
 	uint64_t end_us; /* wall clock */

@@ -161,6 +161,12 @@ static void test_charge(void)
 	      "state_processes: monitors are not on the books");
 	check(p[0].pid == getpid() && p[0].used_bytes + p[1].used_bytes == used(monitor),
 	      "state_processes: pid and memory that adds up");
+	check(state_computing(monitor, 1, p, 4) == 1 && p[0].used_bytes == 80ull << 30,
+	      "state_computing: not who only opened the driver");
+	state_context_add(b, 1, 1);
+	check(state_computing(monitor, 1, p, 4) == 2, "state_computing: who has a context");
+	state_context_add(b, 1, -1);
+	check(state_computing(monitor, 1, NULL, 0) == 1, "state_computing: and has it no more");
 	state_close(a);
 	check(used(b) == 400 * MIB, "state_close: gives its memory back");
 	state_close(b);
