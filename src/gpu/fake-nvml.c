@@ -154,9 +154,12 @@ int fake_graphics_processes(nvml_device device, unsigned *n, struct nvml_process
 	return NVML_OK;
 }
 
+EXPORT unsigned fake_n_asked; /* for samples */
+
 int fake_process_samples(_unused_ nvml_device device, struct nvml_process_sample *ret, unsigned *n,
 			 unsigned long long since)
 {
+	fake_n_asked++;
 	if (since >= 5000)
 		return NVML_NOT_FOUND;
 	if (!ret || *n < 1) {

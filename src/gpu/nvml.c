@@ -11,13 +11,17 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#define INSTANCES_MAX 8 /* of one device; drivers of today have seven at most */
+#define INSTANCES_MAX 8	 /* of one device; drivers of today have seven at most */
+#define ROOM_FOR_MORE 16 /* samples that come while we make room */
 
 struct nvml {
 	struct gpu gpu;
 	void *library;
 	struct nvml_calls call;
 	nvml_device *handles;
+	/* Room for samples, of all devices: it grows to what the busiest has told at once. */
+	struct nvml_process_sample *samples;
+	unsigned n_room;
 	bool started;
 };
 
@@ -136,38 +140,55 @@ static int nvml_processes(struct gpu *gpu, unsigned device, struct gpu_process *
 	return 0;
 }
 
+/* Return: 0, or -ENOMEM. */
+static int make_room(struct nvml *nvml, unsigned n)
+{
+	void *samples = reallocarray(nvml->samples, n, sizeof(*nvml->samples));
+
+	if (!samples)
+		return -ENOMEM;
+	nvml->samples = samples;
+	nvml->n_room = n;
+	return 0;
+}
+
+/* Drivers leave places without a sample as they were. */
+static int read_samples(struct nvml *nvml, unsigned device, uint64_t since_us, unsigned *ret_n)
+{
+	*ret_n = nvml->n_room;
+	if (nvml->n_room)
+		memset(nvml->samples, 0, nvml->n_room * sizeof(*nvml->samples));
+	return nvml_errno(
+		nvml->call.process_samples(nvml->handles[device], nvml->samples, ret_n, since_us));
+}
+
 static int nvml_activity(struct gpu *gpu, unsigned device, uint64_t since_us,
 			 struct gpu_activity *ret, size_t cap, size_t *ret_n)
 {
-	_cleanup_free_ struct nvml_process_sample *samples = NULL;
 	struct nvml *nvml = to_nvml(gpu);
-	unsigned i, n = 0, n_room;
+	unsigned i, n;
 	int r;
 
 	*ret_n = 0;
 	if (!nvml->call.process_samples)
 		return -EOPNOTSUPP;
-	r = nvml_errno(nvml->call.process_samples(nvml->handles[device], NULL, &n, since_us));
+	r = read_samples(nvml, device, since_us, &n);
+	if (r == -ENOSPC) {
+		r = make_room(nvml, MAX(n, nvml->n_room) + ROOM_FOR_MORE);
+		if (r == 0)
+			r = read_samples(nvml, device, since_us, &n);
+	}
 	/* "Not found" is how the library says that nothing happened. */
-	if (r == 0 || r == -ENOENT)
-		return 0;
-	if (r != -ENOSPC)
-		return r;
-	n_room = n + 16;
-	samples = calloc(n_room, sizeof(*samples));
-	if (!samples)
-		return -ENOMEM;
-	n = n_room;
-	r = nvml_errno(nvml->call.process_samples(nvml->handles[device], samples, &n, since_us));
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
 		return r;
-	for (i = 0; i < n && *ret_n < cap; i++) {
-		if (samples[i].time_us == 0)
+	for (i = 0; i < MIN(n, nvml->n_room) && *ret_n < cap; i++) {
+		if (nvml->samples[i].time_us == 0)
 			continue;
-		ret[(*ret_n)++] = (struct gpu_activity){ samples[i].pid, samples[i].time_us,
-							 samples[i].sm_percent };
+		ret[(*ret_n)++] =
+			(struct gpu_activity){ nvml->samples[i].pid, nvml->samples[i].time_us,
+					       nvml->samples[i].sm_percent };
 	}
 	return 0;
 }
@@ -205,6 +226,7 @@ static void nvml_close(struct gpu *gpu)
 		nvml->call.shutdown();
 	if (nvml->library)
 		dlclose(nvml->library);
+	free(nvml->samples);
 	free(nvml->handles);
 	free(gpu->devices);
 	free(nvml);

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "gpu/gpu.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 
 static void test_devices(struct gpu *gpu)
@@ -46,6 +47,24 @@ static void test_processes(struct gpu *gpu)
 	      "gpu: nobody since");
 }
 
+/* Each question is a call into the kernel with a real driver. */
+static void test_questions(struct gpu *gpu, const char *library)
+{
+	void *fake = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+	unsigned *n_asked = fake ? dlsym(fake, "fake_n_asked") : NULL, before;
+	struct gpu_activity activity[4];
+	size_t n = 0;
+
+	if (!check(n_asked, "gpu: the library that was opened"))
+		return;
+	gpu->ops->activity(gpu, 0, 0, activity, 4, &n);
+	before = *n_asked;
+	check(gpu->ops->activity(gpu, 1, 0, activity, 4, &n) == 0 && n == 1 &&
+		      activity[0].time_us == 5000 && *n_asked == before + 1,
+	      "gpu: with room for all samples a device is asked once");
+	dlclose(fake);
+}
+
 static void test_partitioned(const char *library)
 {
 	struct gpu *gpu = NULL;
@@ -78,6 +97,7 @@ int main(_unused_ int argc, char **argv)
 		return 1;
 	test_devices(gpu);
 	test_processes(gpu);
+	test_questions(gpu, argv[1]);
 	gpu_close(gpu);
 	test_partitioned(argv[1]);
 
