@@ -43,11 +43,11 @@ static void mark_changed(struct daemon *d, const struct charged *now, const stru
 void daemon_activity_look(struct daemon *d)
 {
 	const struct charged *now, *before;
-	size_t i;
+	size_t i, at = 0;
 
 	for (i = 0; i < d->charged.n; i++) {
 		now = &d->charged.items[i];
-		before = charged_find(&d->charged_before, now->pid);
+		before = charged_next(&d->charged_before, now->pid, &at);
 		if (before && before->serial != now->serial)
 			before = NULL;
 		if (!before || before->moved != now->moved ||

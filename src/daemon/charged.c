@@ -66,6 +66,13 @@ const struct charged *charged_find(const struct charged_list *list, pid_t pid)
 	return list->n ? bsearch(&key, list->items, list->n, sizeof(key), by_pid) : NULL;
 }
 
+const struct charged *charged_next(const struct charged_list *list, pid_t pid, size_t *at)
+{
+	while (*at < list->n && list->items[*at].pid < pid)
+		++*at;
+	return *at < list->n && list->items[*at].pid == pid ? &list->items[*at] : NULL;
+}
+
 void charged_done(struct charged_list *list)
 {
 	free(list->items);

@@ -46,6 +46,9 @@ int charged_read(struct charged_list *list, const struct engine *engine);
 
 const struct charged *charged_find(const struct charged_list *list, pid_t pid);
 
+/** charged_next() - the same for who asks of one process after the other, in the order of their ids; @at begins as 0 */
+const struct charged *charged_next(const struct charged_list *list, pid_t pid, size_t *at);
+
 void charged_done(struct charged_list *list);
 
 #endif

@@ -38,6 +38,13 @@ const struct gpu_process *running_find(const struct running_list *list, pid_t pi
 	return list->n ? bsearch(&key, list->items, list->n, sizeof(key), by_pid) : NULL;
 }
 
+const struct gpu_process *running_next(const struct running_list *list, pid_t pid, size_t *at)
+{
+	while (*at < list->n && list->items[*at].pid < pid)
+		++*at;
+	return *at < list->n && list->items[*at].pid == pid ? &list->items[*at] : NULL;
+}
+
 void running_done(struct running *running)
 {
 	unsigned i;

@@ -38,6 +38,9 @@ int running_read(struct running *running, struct gpu *gpu, unsigned device, uint
 
 const struct gpu_process *running_find(const struct running_list *list, pid_t pid);
 
+/** running_next() - the same for who asks of one process after the other, in the order of their ids; @at begins as 0 */
+const struct gpu_process *running_next(const struct running_list *list, pid_t pid, size_t *at);
+
 void running_done(struct running *running);
 
 #endif

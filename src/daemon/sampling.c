@@ -27,13 +27,13 @@ static void charge_by_engine(const struct charging *c)
 	struct daemon *d = c->overuse->daemon;
 	const struct charged *charged;
 	struct resident *p;
-	size_t i;
+	size_t i, at = 0;
 	uint32_t j;
 
 	daemon_read_books(d, daemon_monotonic_us() - BOOKS_LAST_US);
 	for (i = 0; i < c->overuse->residents.n; i++) {
 		p = c->overuse->residents.items[i];
-		charged = charged_find(&d->charged, p->who.pid);
+		charged = charged_next(&d->charged, p->who.pid, &at);
 		for (j = 0; charged && j < charged->chain.n && j < LEDGER_DEPTH; j++)
 			charge(p, c->ids[charged->chain.tenants[j] % LEDGER_TENANTS]);
 	}

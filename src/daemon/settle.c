@@ -123,7 +123,7 @@ static void settle_device(struct daemon *d, unsigned device, uint64_t oldest_us,
 {
 	const struct running_list *running;
 	uint64_t unowned = 0;
-	size_t i;
+	size_t i, at = 0;
 
 	/* What the books had must be from before what the device says, never from after it. */
 	if (running_read(&d->running, d->gpu, device, oldest_us, &running) < 0) {
@@ -133,9 +133,10 @@ static void settle_device(struct daemon *d, unsigned device, uint64_t oldest_us,
 	}
 	for (i = 0; i < d->charged.n; i++)
 		settle_charged(d, device, &d->charged.items[i],
-			       running_find(running, d->charged.items[i].pid));
+			       running_next(running, d->charged.items[i].pid, &at));
+	at = 0;
 	for (i = 0; i < running->n; i++) {
-		if (charged_find(&d->charged, running->items[i].pid) ||
+		if (charged_next(&d->charged, running->items[i].pid, &at) ||
 		    adopt(d, &running->items[i], device))
 			continue;
 		if (running->items[i].used_bytes != GPU_UNKNOWN)
