@@ -26,9 +26,6 @@ static void test_recent(void)
 	}
 	check(n_recent(&log, 0, s.time_ms) == 601, "recent: ten minutes are kept");
 	check(n_recent(&log, 1, s.time_ms) == 300, "recent: of one tenant");
-	for (i = 0; i < 100000; i++)
-		use_log_sample(&log, &s);
-	check(n_recent(&log, 0, s.time_ms) == 65536, "recent: and no more than fit");
 	use_log_done(&log);
 }
 
@@ -39,7 +36,7 @@ static void test_minutes(void)
 	};
 	struct use_log log = {};
 	struct history_db *db;
-	json_t *list = NULL, *first;
+	json_t *list = NULL, *first, *last;
 
 	history_db_open(":memory:", &db);
 	use_log_minute(&log, db, 10 * MINUTE, &a);
@@ -64,6 +61,12 @@ static void test_minutes(void)
 	use_log_minute(&log, db, 4 * MINUTE, &a);
 	use_log_minutes(db, "a", 0, 10, &list);
 	check(json_array_size(list) == 2, "minutes: a clock that was set back loses none");
+	last = json_array_get(list, 1);
+	check(json_integer_value(json_object_get(last, "samples")) == 1 &&
+		      json_integer_value(json_object_get(last, "least")) == 300 &&
+		      json_integer_value(json_object_get(last, "most")) == 300 &&
+		      json_number_value(json_object_get(last, "utilization")) == 0,
+	      "minutes: each is counted by itself");
 	json_decref(list);
 	use_log_minutes(db, "a", 6, 10, &list);
 	check(json_array_size(list) == 0, "minutes: not of others");
@@ -72,9 +75,53 @@ static void test_minutes(void)
 	history_db_close(db);
 }
 
+/* A number of the last minute of a tenant. */
+static json_int_t latest(struct history_db *db, const char *tenant, const char *member)
+{
+	json_t *list = NULL;
+	json_int_t number;
+
+	use_log_minutes(db, tenant, 0, 1, &list);
+	number = json_integer_value(json_object_get(json_array_get(list, 0), member));
+	json_decref(list);
+	return number;
+}
+
+/* Tenants come and go, and the order in which they are told of changes. */
+static void test_many(void)
+{
+	static const char *const names[] = { "a", "b", "c", "d" };
+	struct use_of use = { .gpu = "GPU-1" };
+	struct use_log log = {};
+	struct history_db *db;
+	unsigned i, minute;
+
+	history_db_open(":memory:", &db);
+	for (minute = 1; minute <= 4; minute++) {
+		for (i = 0; i < 8; i++) {
+			use.tenant = names[(i * minute + i / 4) % 4];
+			use.bytes = *use.tenant;
+			if (minute != 2 || *use.tenant != 'b')
+				use_log_minute(&log, db, minute * MINUTE, &use);
+		}
+	}
+	use_log_flush(&log, db);
+	check(latest(db, "a", "mean") == 'a' && latest(db, "a", "time") == 240 &&
+		      latest(db, "a", "samples") == 4 && latest(db, "b", "samples") == 4,
+	      "minutes: whatever the order");
+	check(latest(db, "c", "time") == 180 && latest(db, "d", "time") == 180 &&
+		      latest(db, "c", "samples") == 2,
+	      "minutes: who had nothing has none");
+	use_log_flush(&log, db);
+	check(log.n_minutes == 0, "minutes: and is forgotten");
+	use_log_done(&log);
+	history_db_close(db);
+}
+
 int main(void)
 {
 	test_recent();
 	test_minutes();
+	test_many();
 	return check_result();
 }

@@ -5,12 +5,9 @@
 
 #include <errno.h>
 
-#define KEEP_MS 600000
-/* 32 bytes each: 2 MiB at the most, where hundreds of processes change all the time. */
-#define MAX_SAMPLES 65536
-#define MINUTE_US   60000000
+#define MINUTE_US 60000000
 
-/* A tenant on a device, in one minute. */
+/* A tenant on a device, in one minute, of which there were @n samples so far. */
 struct use_minute {
 	uint64_t id;
 	uint64_t minute;
@@ -26,66 +23,37 @@ struct use_minute {
 
 /* --- the last ten minutes --- */
 
-static struct use_sample *at(const struct use_log *log, size_t i)
-{
-	return &log->samples[(log->first + i) % log->cap];
-}
-
-static void drop_oldest(struct use_log *log)
-{
-	log->first = (log->first + 1) % log->cap;
-	log->n--;
-}
-
-/* Twice as many, in order from the beginning. */
-static bool grow(struct use_log *log)
-{
-	size_t cap = MAX(2 * log->cap, (size_t)256), i;
-	struct use_sample *samples;
-
-	if (cap > MAX_SAMPLES)
-		return false;
-	samples = calloc(cap, sizeof(*samples));
-	if (!samples)
-		return false;
-	for (i = 0; i < log->n; i++)
-		samples[i] = *at(log, i);
-	free(log->samples);
-	log->samples = samples;
-	log->first = 0;
-	log->cap = cap;
-	return true;
-}
-
 void use_log_sample(struct use_log *log, const struct use_sample *sample)
 {
-	while (log->n > 0 && sample->time_ms - at(log, 0)->time_ms > KEEP_MS)
-		drop_oldest(log);
-	if (log->n == log->cap && !grow(log)) {
-		if (log->cap == 0)
-			return;
-		drop_oldest(log);
-	}
-	*at(log, log->n++) = *sample;
+	use_samples_add(&log->recent, sample);
+}
+
+struct recent {
+	json_t *list;
+	uint32_t tenant;
+	uint64_t now_ms;
+};
+
+static void add_recent(const struct use_sample *s, void *userdata)
+{
+	const struct recent *recent = userdata;
+
+	if (recent->tenant && s->tenant != recent->tenant)
+		return;
+	json_array_append_new(
+		recent->list,
+		json_pack("{s:I, s:i, s:i, s:I, s:i}", "ago_ms",
+			  (json_int_t)(recent->now_ms - MIN(s->time_ms, recent->now_ms)), "gpu",
+			  (int)s->device, "pid", (int)s->pid, "memory", (json_int_t)s->bytes,
+			  "utilization", (int)s->percent));
 }
 
 json_t *use_log_recent(const struct use_log *log, uint32_t tenant, uint64_t now_ms)
 {
-	json_t *list = json_array();
-	const struct use_sample *s;
-	size_t i;
+	struct recent recent = { json_array(), tenant, now_ms };
 
-	for (i = 0; i < log->n; i++) {
-		s = at(log, i);
-		if (tenant && s->tenant != tenant)
-			continue;
-		json_array_append_new(
-			list, json_pack("{s:I, s:i, s:i, s:I, s:i}", "ago_ms",
-					(json_int_t)(now_ms - MIN(s->time_ms, now_ms)), "gpu",
-					(int)s->device, "pid", (int)s->pid, "memory",
-					(json_int_t)s->bytes, "utilization", (int)s->percent));
-	}
-	return list;
+	use_samples_each(&log->recent, now_ms, add_recent, &recent);
+	return recent.list;
 }
 
 /* --- minutes --- */
@@ -106,40 +74,60 @@ static void bind_minute(sqlite3_stmt *s, const void *row)
 	sqlite3_bind_double(s, 10, m->busy_sum / m->n);
 }
 
+/* Who had nothing in this minute is forgotten; the others are likely to come again, in the same order. */
 void use_log_flush(struct use_log *log, struct history_db *db)
 {
-	size_t i;
+	struct use_minute *m;
+	size_t i, n_kept = 0;
 
 	if (log->n_minutes == 0)
 		return;
 	history_db_begin(db);
 	for (i = 0; i < log->n_minutes; i++) {
-		log->minutes[i].id = history_db_next_id(db, HISTORY_MINUTES);
-		history_db_put(db, HISTORY_MINUTES, bind_minute, &log->minutes[i]);
+		m = &log->minutes[i];
+		if (m->n == 0)
+			continue;
+		m->id = history_db_next_id(db, HISTORY_MINUTES);
+		history_db_put(db, HISTORY_MINUTES, bind_minute, m);
+		m->n = 0;
+		log->minutes[n_kept++] = *m;
 	}
 	history_db_commit(db);
-	log->n_minutes = 0;
+	log->n_minutes = n_kept;
 }
 
+/* Each sample tells of all in the same order: who comes next stands behind the one before. */
 static struct use_minute *find_minute(struct use_log *log, const struct use_of *use)
 {
 	struct use_minute *m;
 	size_t i;
 
 	for (i = 0; i < log->n_minutes; i++) {
-		m = &log->minutes[i];
-		if (str_eq(m->tenant, use->tenant) && str_eq(m->gpu, use->gpu))
+		m = &log->minutes[(log->next + i) % log->n_minutes];
+		if (str_eq(m->tenant, use->tenant) && str_eq(m->gpu, use->gpu)) {
+			log->next = m - log->minutes + 1;
 			return m;
+		}
 	}
 	m = reallocarray(log->minutes, log->n_minutes + 1, sizeof(*m));
 	if (!m)
 		return NULL;
 	log->minutes = m;
 	m += log->n_minutes++;
-	*m = (struct use_minute){ .minute = log->minute, .uid = use->uid, .least = UINT64_MAX };
+	log->next = log->n_minutes;
+	*m = (struct use_minute){};
 	str_copy(m->tenant, sizeof(m->tenant), use->tenant);
 	str_copy(m->gpu, sizeof(m->gpu), use->gpu);
 	return m;
+}
+
+static void begin_minute(struct use_minute *m, uint64_t minute, uid_t uid)
+{
+	m->minute = minute;
+	m->uid = uid;
+	m->least = UINT64_MAX;
+	m->most = 0;
+	m->sum = m->busy_sum = 0;
 }
 
 void use_log_minute(struct use_log *log, struct history_db *db, uint64_t now_us,
@@ -154,7 +142,8 @@ void use_log_minute(struct use_log *log, struct history_db *db, uint64_t now_us,
 	m = find_minute(log, use);
 	if (!m)
 		return;
-	m->n++;
+	if (m->n++ == 0)
+		begin_minute(m, log->minute, use->uid);
 	m->sum += use->bytes;
 	m->busy_sum += use->busy_percent;
 	m->least = MIN(m->least, use->bytes);
@@ -195,7 +184,7 @@ int use_log_minutes(struct history_db *db, const char *tenant, uid_t uid, uint64
 
 void use_log_done(struct use_log *log)
 {
-	free(log->samples);
+	use_samples_done(&log->recent);
 	free(log->minutes);
 	memset(log, 0, sizeof(*log));
 }

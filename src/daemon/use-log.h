@@ -10,44 +10,28 @@
 #define DAEMON_USE_LOG_H
 
 #include "daemon/history-db.h"
+#include "daemon/use-samples.h"
 
 #include <jansson.h>
 #include <sys/types.h>
 
 /**
- * struct use_sample - what a process had at a moment
- * @tenant:	the nearest, by its id; 0 for none
- * @percent:	of the time in which it was at work
- */
-struct use_sample {
-	uint64_t bytes;
-	uint64_t time_ms;
-	pid_t pid;
-	uint32_t tenant;
-	uint8_t device;
-	uint8_t percent;
-};
-
-/**
  * struct use_log - begins as zeros
- * @samples:	a ring: the oldest at @first
+ * @recent:	samples of the last ten minutes
  * @minutes:	of the minute that is under way, per tenant and device
+ * @next:	where of these the next one that is asked for is likely to be
  * @minute:	its number since the epoch
  */
 struct use_log {
-	struct use_sample *samples;
-	size_t first;
-	size_t n;
-	size_t cap;
+	struct use_samples recent;
 	struct use_minute *minutes;
 	size_t n_minutes;
+	size_t next;
 	uint64_t minute;
 };
 
 /**
  * use_log_sample() - keep a sample of a process in which something changed
- *
- * Samples older than ten minutes go, and the oldest where there are more than fit.
  */
 void use_log_sample(struct use_log *log, const struct use_sample *sample);
 
