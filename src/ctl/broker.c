@@ -130,7 +130,7 @@ void broker_end(const struct ctl *ctl, struct broker *b)
 		kill(b->pid, SIGTERM);
 		waitpid(b->pid, NULL, 0);
 	}
-	child_tenant_end(ctl, b->tenant, NULL);
+	child_tenant_forget(ctl, b->tenant);
 	if (b->socket_path)
 		unlink(b->socket_path);
 	if (b->dir[0])

@@ -5,6 +5,10 @@
 
 #include <errno.h>
 #include <sys/wait.h>
+#include <time.h>
+
+/* Half a minute. */
+#define FORGET_TRIES 1500
 
 /* What is passed on to the command. */
 static const int forwarded[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
@@ -85,18 +89,44 @@ int child_wait(pid_t child, const sigset_t *set, void (*each_second)(void *userd
 	}
 }
 
-bool child_tenant_end(const struct ctl *ctl, const char *tenant, json_int_t *ret_peak)
+/* The daemon's answer; NULL where it knows of no such tenant. */
+static json_t *tenant_ended(const struct ctl *ctl, const char *tenant)
 {
 	struct api_error error;
 	json_t *reply;
-	bool evicted;
 
 	if (!tenant || api_request_json(ctl->socket, API_RUN_END,
 					json_pack("{s:s}", "tenant", tenant), &reply, &error) < 0)
+		return NULL;
+	return reply;
+}
+
+bool child_tenant_end(const struct ctl *ctl, const char *tenant, json_int_t *ret_peak)
+{
+	json_t *reply = tenant_ended(ctl, tenant);
+	bool evicted;
+
+	if (!reply)
 		return false;
 	evicted = json_is_true(json_object_get(reply, "evicted"));
 	if (evicted && ret_peak)
 		*ret_peak = json_integer_value(json_object_get(reply, "peak"));
 	json_decref(reply);
 	return evicted;
+}
+
+void child_tenant_forget(const struct ctl *ctl, const char *tenant)
+{
+	static const struct timespec pause = { .tv_nsec = 20000000 };
+	bool gone = false;
+	unsigned i;
+
+	for (i = 0; !gone && i < FORGET_TRIES; i++) {
+		json_t *reply = tenant_ended(ctl, tenant);
+
+		gone = !reply || json_is_true(json_object_get(reply, "gone"));
+		json_decref(reply);
+		if (!gone)
+			nanosleep(&pause, NULL);
+	}
 }

@@ -37,6 +37,11 @@ int child_tenant_begin(const struct ctl *ctl, pid_t child, const char *command, 
 bool child_tenant_end(const struct ctl *ctl, const char *tenant, json_int_t *ret_peak);
 
 /**
+ * child_tenant_forget() - it has ended, and what it started ends behind it: wait until the name is free
+ */
+void child_tenant_forget(const struct ctl *ctl, const char *tenant);
+
+/**
  * child_wait() - pass signals on until it ends
  * @each_second:	called meanwhile; may be NULL
  *

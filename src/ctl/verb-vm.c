@@ -39,11 +39,10 @@ static int complain(const struct ctl *ctl, const char *what, int error)
 	return EXIT_NO_TENANT;
 }
 
-/* Return: 0, or EXIT_NO_TENANT; *ret is as @ctl with all limits that hold. */
+/* Return: 0, or EXIT_NO_TENANT; *ret is as @ctl with all limits that are to hold. */
 static int take_limits(const struct ctl *ctl, const char *name, struct ctl *ret)
 {
 	json_t *vm = vm_store_load(name), *limits;
-	int r;
 
 	if (!vm)
 		return complain(ctl, "what is kept of this name cannot be read", -EBADMSG);
@@ -55,10 +54,19 @@ static int take_limits(const struct ctl *ctl, const char *name, struct ctl *ret)
 	merge_limits(limits, ctl->limits);
 	if (ctl->gpus)
 		json_object_set(vm, "gpus", ctl->gpus);
-	r = vm_store_save(name, vm);
 	*ret = *ctl;
 	ret->limits = json_incref(limits);
 	ret->gpus = json_incref(json_object_get(vm, "gpus"));
+	json_decref(vm);
+	return 0;
+}
+
+/* Only what the daemon has taken: neither a typing error, nor what was said of a machine that runs already. */
+static int keep_said(const struct ctl *ctl, const char *name)
+{
+	json_t *vm = json_pack("{s:O, s:O*}", "limits", ctl->limits, "gpus", ctl->gpus);
+	int r = vm ? vm_store_save(name, vm) : -ENOMEM;
+
 	json_decref(vm);
 	return r < 0 ? complain(ctl, "its limits are not kept", r) : 0;
 }
@@ -113,6 +121,8 @@ static int run(const struct ctl *ctl, const char *name)
 		child_signals_block(&set, &mask);
 		r = broker_start(ctl, &broker, "--vm", /* as_tenant= */ true, &mask);
 	}
+	if (r == 0)
+		r = keep_said(ctl, name);
 	/* QEMU of another user connects where the folder lets it. */
 	if (r == 0 && listen && chmod(listen, 0666) < 0)
 		r = complain(ctl, listen, -errno);
