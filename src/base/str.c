@@ -112,6 +112,20 @@ int str_parse_u64(const char *s, uint64_t *ret)
 	return 0;
 }
 
+const char *str_take_u64(const char *s, const char *end, uint64_t *ret)
+{
+	char digits[21]; /* 2^64 - 1 has 20 */
+	size_t len = s ? strspn(s, "0123456789") : 0;
+	const char *rest;
+
+	if (len == 0 || len >= sizeof(digits))
+		return NULL;
+	memcpy(digits, s, len);
+	digits[len] = '\0';
+	rest = str_after(s + len, end);
+	return rest && str_parse_u64(digits, ret) == 0 ? rest : NULL;
+}
+
 static bool text_reserve(struct text *t, size_t more)
 {
 	size_t cap;

@@ -73,6 +73,15 @@ bool str_is_name(const char *s);
 int str_parse_u64(const char *s, uint64_t *ret);
 
 /**
+ * str_take_u64() - the decimal number that a string begins with
+ * @s:	may be NULL, so that one call takes what another has left
+ * @end:	what has to stand behind the digits; "" for anything
+ *
+ * Return: the first character behind @end, or NULL if @s does not begin so, or the number is too large.
+ */
+const char *str_take_u64(const char *s, const char *end, uint64_t *ret);
+
+/**
  * struct text - a string that grows
  * @data:	NULL until something has been added; memory of the text
  * @failed:	an addition found no memory; what is there is then incomplete

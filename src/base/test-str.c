@@ -43,6 +43,25 @@ static void test_numbers(void)
 	      "str_parse_u64: nothing but digits");
 }
 
+static void test_taking(void)
+{
+	const char *rest;
+	uint64_t v = 7;
+
+	rest = str_take_u64("4711 8", " ", &v);
+	check(rest && str_eq(rest, "8") && v == 4711, "str_take_u64: what is behind its end");
+	rest = str_take_u64(rest, "", &v);
+	check(rest && !*rest && v == 8, "str_take_u64: to the end of the string");
+	check(!str_take_u64("9:", " ", &v) && !str_take_u64("9", " ", &v) && v == 8,
+	      "str_take_u64: nothing is written where something else follows");
+	check(!str_take_u64("", "", &v) && !str_take_u64("-1", "", &v) &&
+		      !str_take_u64(NULL, "", &v),
+	      "str_take_u64: digits come first");
+	check(!str_take_u64("18446744073709551616 ", " ", &v) &&
+		      !str_take_u64("000000000000000000001 ", " ", &v),
+	      "str_take_u64: more than fits, and more digits than that has");
+}
+
 static void test_text(void)
 {
 	struct text t = {};
@@ -108,6 +127,7 @@ int main(void)
 	test_trim();
 	test_names();
 	test_numbers();
+	test_taking();
 	test_text();
 	test_copy();
 	return check_result();

@@ -5,23 +5,9 @@
 
 #include <errno.h>
 
-#define DIGITS	    "0123456789"
-#define MOST_DIGITS 20
+#define DIGITS "0123456789"
 /* Slurm has 16 bits for the seconds. */
 #define MOST_TIMEOUT_MS (UINT16_MAX * 1000ULL)
-
-/* A number and the space behind it. */
-static const char *take_number(const char *s, uint64_t *ret)
-{
-	char digits[MOST_DIGITS + 1];
-	size_t len = s ? strspn(s, DIGITS) : 0;
-
-	if (!len || len >= sizeof(digits) || s[len] != ' ')
-		return NULL;
-	memcpy(digits, s, len);
-	digits[len] = '\0';
-	return str_parse_u64(digits, ret) < 0 ? NULL : s + len + 1;
-}
 
 static bool is_visible(const char *s, size_t len)
 {
@@ -41,8 +27,8 @@ int contact_line_parse(const char *line, struct contact_line *ret)
 
 	if (strlen(line) >= CONTACT_LINE_SIZE)
 		return -EINVAL;
-	rest = take_number(line, &said.asked_ms);
-	rest = take_number(rest, &said.timeout_ms);
+	rest = str_take_u64(line, " ", &said.asked_ms);
+	rest = str_take_u64(rest, " ", &said.timeout_ms);
 	if (!rest || said.timeout_ms > MOST_TIMEOUT_MS)
 		return -EINVAL;
 	said.controllers = rest;

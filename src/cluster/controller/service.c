@@ -102,21 +102,16 @@ void identity_print(const struct identity *identity, char ret[IDENTITY_SIZE])
 		 identity->service, identity->instance, identity->n_placed, identity->uuid);
 }
 
-/* A number and the colon behind it. */
+/* A number of 32 bits and the colon behind it. */
 static const char *take_number(const char *s, uint32_t *ret)
 {
-	char digits[12];
-	size_t len = s ? strcspn(s, ":") : 0;
 	uint64_t n;
 
-	if (!s || !s[len] || len >= sizeof(digits))
-		return NULL;
-	memcpy(digits, s, len);
-	digits[len] = '\0';
-	if (str_parse_u64(digits, &n) < 0 || n > UINT32_MAX)
+	s = str_take_u64(s, ":", &n);
+	if (!s || n > UINT32_MAX)
 		return NULL;
 	*ret = n;
-	return s + len + 1;
+	return s;
 }
 
 int identity_parse(const char *comment, struct identity *ret)

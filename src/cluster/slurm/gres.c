@@ -50,21 +50,16 @@ static char *take_word(char *from, char word[GRES_NAME], bool *fits)
 static int parse_count(const char *text, uint64_t *ret)
 {
 	static const char units[] = "kmgtp";
-	char digits[24];
-	size_t len = strspn(text, "0123456789");
-	const char *unit;
+	const char *rest, *unit;
 	uint64_t n;
 	int shift = 0;
 
-	if (len == 0 || len >= sizeof(digits))
+	rest = str_take_u64(text, "", &n);
+	if (!rest)
 		return -EINVAL;
-	memcpy(digits, text, len);
-	digits[len] = '\0';
-	if (str_parse_u64(digits, &n) < 0)
-		return -EINVAL;
-	if (text[len]) {
-		unit = strchr(units, text[len] | 0x20);
-		if (!unit || text[len + 1])
+	if (*rest) {
+		unit = strchr(units, *rest | 0x20);
+		if (!unit || rest[1])
 			return -EINVAL;
 		shift = 10 * (unit - units + 1);
 	}
