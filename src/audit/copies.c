@@ -8,26 +8,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "priv.h"
 
 #define GRACE_NS      10000000000ULL
 #define SWEEPS_A_TIME 4 /* in a time of grace */
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 /* --- room -------------------------------------------------------------------------------------------- */
 
 struct library_use copies_use_by(struct engine *engine, pid_t pid)
 {
-	struct library_use use = { .user = pid, .used_ns = now_ns() };
+	struct library_use use = { .user = pid, .used_ns = clock_now_ns(CLOCK_MONOTONIC) };
 	struct ledger_chain chain;
 	uint64_t cgroup;
 
@@ -113,7 +105,7 @@ static void libraries_find_users(struct engine *engine, struct sweep *sweep)
 void copies_sweep(struct engine *engine)
 {
 	uint64_t grace = engine->copies_grace_ns ? engine->copies_grace_ns : GRACE_NS;
-	struct sweep sweep = { .engine = engine, .now_ns = now_ns() };
+	struct sweep sweep = { .engine = engine, .now_ns = clock_now_ns(CLOCK_MONOTONIC) };
 	struct library *next;
 
 	if (sweep.now_ns < engine->copies_swept_ns + grace / SWEEPS_A_TIME)
@@ -150,7 +142,7 @@ static void recorded_attach(struct engine *engine, struct audit_library *at)
 	const struct audit_library known = *at;
 	const struct library_use use = { .kept = known.kept,
 					 .outermost = known.outermost,
-					 .used_ns = now_ns() };
+					 .used_ns = clock_now_ns(CLOCK_MONOTONIC) };
 	_cleanup_close_ int fd = recorded_open(engine, &known);
 	int r = fd < 0 ? fd : attach_file(engine, known.path, fd, &use);
 	struct stat st;

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "priv.h"
 
 #define REAP_AFTER_EXIT_NS 500000000ULL
@@ -29,18 +29,10 @@ static int on_event(void *userdata, void *data, size_t size)
 	return 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 /* Soon after processes have ended, and once in a while as word of an end may have been lost. */
 static int reap_now_and_then(struct engine *engine)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	if (now < engine->reaped_ns + (engine->exits ? REAP_AFTER_EXIT_NS : REAP_NS))
 		return 0;
@@ -100,7 +92,7 @@ void events_tell(struct engine *engine, enum audit_event_kind kind, uint32_t row
 
 	if (!engine->on_event)
 		return;
-	event.time_ns = now_ns();
+	event.time_ns = clock_now_ns(CLOCK_MONOTONIC);
 	engine->on_event(&event, text, engine->userdata);
 }
 

@@ -32,8 +32,8 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "priv.h"
 
 #define SWEEP_MS		  100 /* look over all slots this often while any is in use */
@@ -75,14 +75,6 @@ struct holder {
 	uint64_t wakes_lost;
 	uint64_t dismissed_ns; /* since when everybody is to be let go, 0 while not */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 static uint32_t slot_state(const struct audit_slot *slot)
 {
@@ -217,7 +209,7 @@ static bool slot_is_queued(const struct holder *h, uint32_t at, uint64_t now)
 /* Drop what has left the queue: it was decided, or its thread was killed. */
 static void queue_tidy(struct holder *h)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	size_t kept = 0;
 
 	for (size_t i = 0; i < h->n_held; i++)
@@ -235,7 +227,7 @@ static void slot_let_go(struct holder *h, uint32_t at, int signal)
 
 	if (!slot_change(slot, AUDIT_SLOT_HELD, AUDIT_SLOT_RELEASED))
 		return;
-	h->let_go_ns[at] = now_ns();
+	h->let_go_ns[at] = clock_now_ns(CLOCK_MONOTONIC);
 	ptrace(PTRACE_DETACH, tid, 0, signal);
 }
 
@@ -311,7 +303,7 @@ static bool slot_may_go_on(const struct holder *h, const struct audit_slot *slot
  */
 static void queue_run(struct holder *h)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	memset(h->is_ahead, 0, sizeof(h->is_ahead));
 	for (size_t i = 0; i < h->n_held; i++) {
@@ -656,7 +648,7 @@ static void holder_loop(struct holder *h)
 	uint64_t next_sweep = 0;
 
 	for (;;) {
-		uint64_t now = now_ns();
+		uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 		if (is_done(h, now))
 			return;

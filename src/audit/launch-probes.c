@@ -220,7 +220,7 @@ static int probed_new(struct engine *engine, const struct audit_process *process
 	p->serial = process->serial;
 	p->process = process - engine->state->processes;
 	p->work = work;
-	p->since_ns = launch_now_ns();
+	p->since_ns = clock_now_ns(CLOCK_MONOTONIC);
 	for (size_t i = 0; i < LEDGER_DEVICES; i++) {
 		share_meter_begin(&p->meters[i], p->since_ns, work_at(engine, work)->charged_ns[i]);
 		p->started[i] = process->whole || found;
@@ -255,7 +255,7 @@ static void process_let_be(struct engine *engine, struct audit_process *process)
 				     .tgid = audit_process_tgid(process),
 				     .tenant = process->chain.tenants[0],
 				     .reason = AUDIT_REASON_PROBES,
-				     .time_ns = launch_now_ns() };
+				     .time_ns = clock_now_ns(CLOCK_MONOTONIC) };
 
 	if (process->probed == engine->generation)
 		return;
@@ -273,7 +273,7 @@ static void process_probe(struct engine *engine, struct audit_process *process)
 		process_let_be(engine, process);
 		return;
 	}
-	p->needed_ns = launch_now_ns();
+	p->needed_ns = clock_now_ns(CLOCK_MONOTONIC);
 	if (probed_attach(engine, p) == 0)
 		__atomic_store_n(&process->probed, engine->generation, __ATOMIC_RELEASE);
 }

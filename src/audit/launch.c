@@ -65,8 +65,8 @@ static void sample_apply(struct engine *engine, struct probed *p, unsigned devic
 	correction = share_meter_sample(meter, sample);
 	correction += share_meter_scale(meter, costs_learn(engine, p, device, sample, quiet));
 	for (uint32_t i = 0; process && i < process->chain.n && i < LEDGER_DEPTH; i++)
-		share_correct(share_of(engine, process->chain.tenants[i], device), launch_now_ns(),
-			      correction);
+		share_correct(share_of(engine, process->chain.tenants[i], device),
+			      clock_now_ns(CLOCK_MONOTONIC), correction);
 }
 
 /* Drivers leave out who does nothing. What has not shown for a while has run by now, and took next to nothing. */
@@ -131,7 +131,7 @@ static int sample_process(const struct audit_process *process, void *userdata)
 		if (p && p->sampled_ns[search->device] && p->sampled_ns[search->device] < s.end_ns)
 			s.begin_ns = MAX(p->sampled_ns[search->device], s.end_ns - PERIOD_NS_MAX);
 		s.busy_ns = (s.end_ns - s.begin_ns) * from->percent / 100;
-		s.late = launch_now_ns() > s.end_ns + LATE_NS;
+		s.late = clock_now_ns(CLOCK_MONOTONIC) > s.end_ns + LATE_NS;
 		/* The device had time left, or the process did not take its turns. */
 		s.drained = search->busy < DRAINED_BELOW ||
 			    from->percent / 100.0 < 0.8 / (double)search->n_busy;
@@ -373,7 +373,7 @@ static void rates_see_to(struct engine *engine, uint64_t now)
 bool engine_compute_tick(struct engine *engine)
 {
 	struct launches *l = engine->launches;
-	uint64_t now = launch_now_ns();
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	meters_mark(engine, now);
 	if (now >= l->scanned_ns + SCAN_NS) {
@@ -401,7 +401,7 @@ int engine_tenant_compute(struct engine *engine, uint32_t tenant, unsigned devic
 	/* At once, as its processes are let go when they are probed, not when rates are next divided. */
 	if (!s->stretch && (s->max_permille || weights_differ(engine, device))) {
 		engine->launches->no_rates = false;
-		share_set_rate(s, launch_now_ns(),
+		share_set_rate(s, clock_now_ns(CLOCK_MONOTONIC),
 			       share_stretch(s->max_permille ? max_of(s) : SHARE_LOOSE));
 	}
 	tenants_pace(engine);

@@ -6,8 +6,7 @@
 #ifndef AUDIT_LAUNCH_H
 #define AUDIT_LAUNCH_H
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "priv.h"
 
 #define LAUNCH_LINKS_MAX 8 /* copies of libcuda that are probed in one process */
@@ -80,14 +79,6 @@ struct launches {
 	bool no_rates;
 	struct worker workers[LEDGER_TENANTS][LEDGER_DEVICES];
 };
-
-static inline uint64_t launch_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 /** probed_find() - the process with this id and serial, NULL if its launches are not probed */
 struct probed *probed_find(const struct engine *engine, pid_t pid, uint32_t serial);

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "priv.h"
 
 #define SOON_NS	   1000000000ULL
@@ -60,14 +60,6 @@ struct mapping {
 	ino_t ino;
 	const char *name;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 static bool seen_is(const struct seen *seen, const struct stat *st)
 {
@@ -389,7 +381,7 @@ static void tenants_look_again(struct engine *engine)
 	struct watch *watch = engine->watch;
 	uint32_t bindings = engine->state->control.bindings;
 	bool soon = bindings != watch->bindings || watch->is_crowded;
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	if (!watch->is_again || now < watch->again_ns + (soon ? SOON_NS : AGAIN_NS))
 		return;

@@ -10,6 +10,7 @@
 #include "daemon/lacking.h"
 #include "daemon/overuse.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 
@@ -20,7 +21,6 @@
 #include <sys/inotify.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 
 #define SETTLE_EVERY_US	   500000
 #define RELOAD_AFTER_US	   200000
@@ -57,18 +57,12 @@ struct options {
 
 uint64_t daemon_now_us(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
+	return clock_now_us(CLOCK_REALTIME);
 }
 
 uint64_t daemon_monotonic_us(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
+	return clock_now_us(CLOCK_MONOTONIC);
 }
 
 /* --- options --- */

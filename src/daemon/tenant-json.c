@@ -4,9 +4,8 @@
  */
 #include "daemon/daemon.h"
 
+#include "base/clock.h"
 #include "daemon/process.h"
-
-#include <time.h>
 
 static json_t *number_or_null(uint64_t v)
 {
@@ -151,14 +150,6 @@ static json_t *device_json(struct daemon *d, const struct tenant *t, unsigned de
 	return o;
 }
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
-
 /* What a held call waits for. */
 static json_t *awaited_json(struct daemon *d, const struct audit_slot *slot)
 {
@@ -179,7 +170,7 @@ static json_t *awaited_json(struct daemon *d, const struct audit_slot *slot)
 
 static json_t *held_json(struct daemon *d, const struct audit_slot *slot)
 {
-	uint64_t now = monotonic_ns();
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	json_t *o;
 
 	o = json_pack("{s:I, s:i, s:i, s:s, s:I, s:I}", "ticket", (json_int_t)slot->ticket, "pid",

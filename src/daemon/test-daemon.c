@@ -4,6 +4,7 @@
  * Two devices of 80 GiB; "nobody" (65534, of group nogroup) is the user.
  */
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/fd.h"
 #include "daemon/change.h"
@@ -34,10 +35,7 @@ uint64_t daemon_now_us(void)
 
 uint64_t daemon_monotonic_us(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
+	return clock_now_us(CLOCK_MONOTONIC);
 }
 
 typedef int (*method_fn)(struct daemon *d, const struct request *q, json_t **ret);

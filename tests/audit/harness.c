@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "audit/priv.h"
+#include "base/clock.h"
 #include "harness.h"
 
 static struct bench *current;
@@ -20,10 +21,7 @@ static void *fake_library;
 
 uint64_t clock_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+	return clock_now_ns(CLOCK_MONOTONIC);
 }
 
 void sleep_ms(unsigned milliseconds)

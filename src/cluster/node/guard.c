@@ -9,6 +9,7 @@
 #include "cluster/node/lease-memory.h"
 
 #include "api/client.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -19,7 +20,6 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <time.h>
 
 extern char **environ;
 
@@ -52,14 +52,6 @@ struct guard {
 	size_t len;
 	uint64_t start_ms;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
-}
 
 /* What goes on fills no log. */
 static int complain(struct guard *g, int r, const char *what, const char *why)
@@ -107,19 +99,19 @@ static void end_program(struct guard *g)
 	}
 	g->pid = 0;
 	g->fd = -1;
-	g->start_ms = now_ms() + START_AGAIN_MS;
+	g->start_ms = clock_now_ms(CLOCK_BOOTTIME) + START_AGAIN_MS;
 }
 
 static void keep_running(struct guard *g)
 {
 	int r;
 
-	if (g->pid || now_ms() < g->start_ms)
+	if (g->pid || clock_now_ms(CLOCK_BOOTTIME) < g->start_ms)
 		return;
 	r = start_program(g);
 	if (r < 0) {
 		complain(g, r, "cannot start ", g->options->batch_program);
-		g->start_ms = now_ms() + START_AGAIN_MS;
+		g->start_ms = clock_now_ms(CLOCK_BOOTTIME) + START_AGAIN_MS;
 	}
 }
 
@@ -136,12 +128,13 @@ static void remember(struct guard *g)
 	else
 		log_warn(r, "cannot read " BOOT_ID);
 	where = boot_id ? str_format("%s/%s", boot_id, g->options->node) : strdup("");
-	r = where ? lease_memory_open(&g->memory, path, where, now_ms()) : -ENOMEM;
+	r = where ? lease_memory_open(&g->memory, path, where, clock_now_ms(CLOCK_BOOTTIME))
+		  : -ENOMEM;
 	if (r < 0)
 		log_warn(r, "%s does not say when Slurm was heard last", path);
 	else if (g->memory.lease.is_known)
 		log_info("Slurm was last heard %" PRIu64 " s ago",
-			 (now_ms() - g->memory.lease.asked_ms) / 1000);
+			 (clock_now_ms(CLOCK_BOOTTIME) - g->memory.lease.asked_ms) / 1000);
 }
 
 /* Once of each error, whether it was saved because Slurm is heard, or because it is not. */
@@ -160,7 +153,7 @@ static void take_line(struct guard *g, const char *line)
 	_cleanup_free_ char *before = strdup(lease_memory_kept(&g->memory));
 	const char *kept;
 
-	if (lease_memory_hear(&g->memory, line, now_ms()) < 0)
+	if (lease_memory_hear(&g->memory, line, clock_now_ms(CLOCK_BOOTTIME)) < 0)
 		return;
 	g->has_complained = false;
 	kept = lease_memory_kept(&g->memory);
@@ -284,7 +277,9 @@ void guard_run(const struct guard_options *options, const volatile sig_atomic_t 
 	remember(&guard);
 	while (!*is_over) {
 		keep_running(&guard);
-		most_ms = carry_out(&guard, lease_memory_look(&guard.memory, now_ms(), &wait_ms));
+		most_ms = carry_out(
+			&guard,
+			lease_memory_look(&guard.memory, clock_now_ms(CLOCK_BOOTTIME), &wait_ms));
 		complain_of_saving(&guard);
 		p = (struct pollfd){ .fd = guard.fd, .events = POLLIN };
 		if (poll(&p, 1, MIN(wait_ms, most_ms)) > 0)

@@ -9,6 +9,7 @@
 #include "cluster/contact-line.h"
 #include "cluster/slurm/slurm-api.h"
 
+#include "base/clock.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -17,7 +18,6 @@
 #include <poll.h>
 #include <slurm/slurm_errno.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #define LOOKS_PER_TIMEOUT 12
 #define LOOK_MOST_MS	  5000
@@ -45,14 +45,6 @@ struct contact {
 	bool is_known;
 	bool has_looked;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
-}
 
 /* --- what Slurm says --- */
 
@@ -214,7 +206,7 @@ static bool is_gone(const struct contact *c)
  */
 static uint64_t look(struct contact *c)
 {
-	uint64_t asked_ms = now_ms();
+	uint64_t asked_ms = clock_now_ms(CLOCK_BOOTTIME);
 	bool is_first = !c->has_looked;
 	int r;
 
@@ -228,7 +220,7 @@ static uint64_t look(struct contact *c)
 		r = is_heard(c->node);
 	if (r >= 0)
 		return r ? asked_ms : 0;
-	asked_ms = now_ms();
+	asked_ms = clock_now_ms(CLOCK_BOOTTIME);
 	return is_gone(c) ? asked_ms : 0;
 }
 

@@ -16,13 +16,13 @@
 #include "cluster/slurm/slurm-api.h"
 
 #include "api/client.h"
+#include "base/clock.h"
 #include "base/quantity.h"
 #include "base/str.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <slurm/spank.h>
-#include <time.h>
 
 SPANK_PLUGIN(cotenant, 1)
 
@@ -194,24 +194,16 @@ static json_t *limits_of(uint64_t low_mib)
 	return limits;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
-}
-
 static int call_daemon(enum api_method_id method, json_t *args, json_t **ret,
 		       struct api_error *error)
 {
-	uint64_t until = now_ms() + WAIT_FOR_DAEMON_MS;
+	uint64_t until = clock_now_ms(CLOCK_MONOTONIC) + WAIT_FOR_DAEMON_MS;
 	int r;
 
 	for (;;) {
 		*error = (struct api_error){};
 		r = api_request_json(socket_path, method, json_incref(args), ret, error);
-		if (r == 0 || error->status != 503 || now_ms() >= until)
+		if (r == 0 || error->status != 503 || clock_now_ms(CLOCK_MONOTONIC) >= until)
 			break;
 		usleep(TRY_EVERY_MS * 1000);
 	}

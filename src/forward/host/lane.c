@@ -10,6 +10,7 @@
 #include "forward/host/lane.h"
 
 #include "base/base.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "forward/host/command.h"
 #include "forward/host/order.h"
@@ -20,7 +21,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 
 /*
  * The least is longer than a doorbell takes the guest: a thread that sleeps again before the guest is back from
@@ -50,14 +50,6 @@ struct host_lane {
 static pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct host_lane *lanes[WIRE_MAX_LANES];
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static _Noreturn void session_is_broken(const char *why)
 {
 	log_err(0, "a guest's process broke the protocol (%s): its session ends", why);
@@ -72,7 +64,7 @@ static uint64_t head_of(const struct host_lane *l)
 /* Return: did something come? */
 static bool spin(struct host_lane *l)
 {
-	uint64_t start = now_ns();
+	uint64_t start = clock_now_ns(CLOCK_MONOTONIC);
 
 	do {
 		for (int i = 0; i < 32; i++) {
@@ -82,7 +74,7 @@ static bool spin(struct host_lane *l)
 			}
 			__builtin_ia32_pause();
 		}
-	} while (now_ns() - start < l->spin_ns);
+	} while (clock_now_ns(CLOCK_MONOTONIC) - start < l->spin_ns);
 	l->spin_ns = MAX(l->spin_ns / 2, SPIN_MIN_NS);
 	return false;
 }

@@ -8,16 +8,15 @@
 #include "forward/nvml/nvml.h"
 
 #include "base/base.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define NAP_NS	  100000000
 #define NS_PER_MS 1000000ull
-#define NS_PER_S  1000000000ull
 
 /* @types: that are waited for; @seen: number of the event that was told last */
 struct nvml_event_set {
@@ -152,17 +151,9 @@ static nvmlReturn_t set_look(struct nvml_event_set *set, nvmlEventData_t *ret)
 	return r;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 static nvmlReturn_t set_wait(struct nvml_event_set *set, unsigned timeout_ms, nvmlEventData_t *ret)
 {
-	uint64_t now, end = now_ns() + timeout_ms * NS_PER_MS;
+	uint64_t now, end = clock_now_ns(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS;
 	struct timespec nap = { 0 };
 	nvmlReturn_t r;
 
@@ -174,7 +165,7 @@ static nvmlReturn_t set_wait(struct nvml_event_set *set, unsigned timeout_ms, nv
 		pthread_mutex_lock(&sets_lock);
 		r = set_look(set, ret);
 		pthread_mutex_unlock(&sets_lock);
-		now = now_ns();
+		now = clock_now_ns(CLOCK_MONOTONIC);
 		if (r != NVML_ERROR_TIMEOUT || now >= end)
 			return r;
 		nap.tv_nsec = (long)MIN(end - now, (uint64_t)NAP_NS);
