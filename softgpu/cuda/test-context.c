@@ -14,6 +14,7 @@
 #include "softgpu/cuda/context.h"
 #include "softgpu/engine/engine.h"
 #include "softgpu/state/state.h"
+#include "softgpu/util/check.h"
 
 CUresult impl_cuInit(unsigned flags);
 CUresult impl_cuDeviceGetCount(int *count);
@@ -183,14 +184,6 @@ CONTEXT_PART(late, .order = 2, .begin = late_begin, .synchronize = late_synchron
 	     .drain = late_drain, .end = late_end);
 CONTEXT_PART(early, .order = 1, .begin = early_begin, .end = early_end);
 
-static int n_failed;
-
-static void check(const char *what, int good)
-{
-	printf("%s '%s'\n", good ? "ok" : "FAILED", what);
-	n_failed += !good;
-}
-
 static bool nothing_is_held(void)
 {
 	return charged_bytes == 0 && n_clients == 0 && n_contexts == 0;
@@ -205,24 +198,25 @@ static void test_before_init(void)
 {
 	int n = 7;
 
-	check("nothing works before cuInit",
-	      impl_cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED && n == 7 &&
+	check(impl_cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED && n == 7 &&
 		      impl_cuCtxSetCurrent(NULL) == CUDA_ERROR_NOT_INITIALIZED &&
-		      impl_cuCtxSynchronize() == CUDA_ERROR_NOT_INITIALIZED);
-	check("cuInit takes no flags", impl_cuInit(1) == CUDA_ERROR_INVALID_VALUE);
+		      impl_cuCtxSynchronize() == CUDA_ERROR_NOT_INITIALIZED,
+	      "nothing works before cuInit");
+	check(impl_cuInit(1) == CUDA_ERROR_INVALID_VALUE, "cuInit takes no flags");
 	fail_open = STATE_E_FOREIGN;
-	check("cuInit: a foreign file", impl_cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+	check(impl_cuInit(0) == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "cuInit: a foreign file");
 	fail_open = -ENOSPC;
-	check("cuInit: no room for the state", impl_cuInit(0) == CUDA_ERROR_OPERATING_SYSTEM);
+	check(impl_cuInit(0) == CUDA_ERROR_OPERATING_SYSTEM, "cuInit: no room for the state");
 	fail_open = 0;
 	setenv("CUDA_VISIBLE_DEVICES", "", 1);
-	check("cuInit: no visible device", impl_cuInit(0) == CUDA_ERROR_NO_DEVICE);
+	check(impl_cuInit(0) == CUDA_ERROR_NO_DEVICE, "cuInit: no visible device");
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	check("cuInit after failures", impl_cuInit(0) == CUDA_SUCCESS);
-	check("cuInit again", impl_cuInit(0) == CUDA_SUCCESS);
-	check("two devices", impl_cuDeviceGetCount(&n) == CUDA_SUCCESS && n == 2);
-	check("there is no third", impl_cuDeviceGet(&n, 2) == CUDA_ERROR_INVALID_DEVICE &&
-					   impl_cuDeviceGet(&n, -1) == CUDA_ERROR_INVALID_DEVICE);
+	check(impl_cuInit(0) == CUDA_SUCCESS, "cuInit after failures");
+	check(impl_cuInit(0) == CUDA_SUCCESS, "cuInit again");
+	check(impl_cuDeviceGetCount(&n) == CUDA_SUCCESS && n == 2, "two devices");
+	check(impl_cuDeviceGet(&n, 2) == CUDA_ERROR_INVALID_DEVICE &&
+		      impl_cuDeviceGet(&n, -1) == CUDA_ERROR_INVALID_DEVICE,
+	      "there is no third");
 }
 
 static void test_create(void)
@@ -233,53 +227,54 @@ static void test_create(void)
 	unsigned version = 0, flags = 0;
 	CUdevice device = 7;
 
-	check("no context at first", impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current &&
-					     impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT);
-	check("flags that contradict",
-	      impl_cuCtxCreate_v2(&a, CU_CTX_SCHED_SPIN | CU_CTX_SCHED_YIELD, 0) ==
-		      CUDA_ERROR_INVALID_VALUE);
-	check("flags that do not exist",
-	      impl_cuCtxCreate_v2(&a, 0x100, 0) == CUDA_ERROR_INVALID_VALUE);
-	check("a device that does not exist",
-	      impl_cuCtxCreate_v2(&a, 0, 2) == CUDA_ERROR_INVALID_DEVICE);
-	check("nothing is held after refusals", nothing_is_held());
+	check(impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && !current &&
+		      impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT,
+	      "no context at first");
+	check(impl_cuCtxCreate_v2(&a, CU_CTX_SCHED_SPIN | CU_CTX_SCHED_YIELD, 0) ==
+		      CUDA_ERROR_INVALID_VALUE,
+	      "flags that contradict");
+	check(impl_cuCtxCreate_v2(&a, 0x100, 0) == CUDA_ERROR_INVALID_VALUE,
+	      "flags that do not exist");
+	check(impl_cuCtxCreate_v2(&a, 0, 2) == CUDA_ERROR_INVALID_DEVICE,
+	      "a device that does not exist");
+	check(nothing_is_held(), "nothing is held after refusals");
 
-	check("create", impl_cuCtxCreate_v2(&a, CU_CTX_SCHED_BLOCKING_SYNC, 1) == CUDA_SUCCESS);
-	check("costs 300 MiB", holds(1));
-	check("is current", impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == a);
-	check("on its device", impl_cuCtxGetDevice(&device) == CUDA_SUCCESS && device == 1);
-	check("with its flags",
-	      impl_cuCtxGetFlags(&flags) == CUDA_SUCCESS && flags == CU_CTX_SCHED_BLOCKING_SYNC);
-	check("the first form makes an older one",
-	      impl_cuCtxCreate(&b, 0, 0) == CUDA_SUCCESS &&
+	check(impl_cuCtxCreate_v2(&a, CU_CTX_SCHED_BLOCKING_SYNC, 1) == CUDA_SUCCESS, "create");
+	check(holds(1), "costs 300 MiB");
+	check(impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == a, "is current");
+	check(impl_cuCtxGetDevice(&device) == CUDA_SUCCESS && device == 1, "on its device");
+	check(impl_cuCtxGetFlags(&flags) == CUDA_SUCCESS && flags == CU_CTX_SCHED_BLOCKING_SYNC,
+	      "with its flags");
+	check(impl_cuCtxCreate(&b, 0, 0) == CUDA_SUCCESS &&
 		      impl_cuCtxGetApiVersion(b, &version) == CUDA_SUCCESS && version == 3010 &&
-		      impl_cuCtxGetApiVersion(a, &version) == CUDA_SUCCESS && version == 3020);
-	check("each has an id", impl_cuCtxGetId(a, &id_a) == CUDA_SUCCESS &&
-					impl_cuCtxGetId(NULL, &id_b) == CUDA_SUCCESS && id_a &&
-					id_b && id_a != id_b);
-	check("the device of one that is not current",
-	      impl_cuCtxGetDevice_v2(&device, a) == CUDA_SUCCESS && device == 1);
-	check("two hold twice as much", holds(2));
-	check("destroying the current one uncovers the other",
-	      impl_cuCtxDestroy_v2(b) == CUDA_SUCCESS &&
-		      impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == a);
-	check("a destroyed one is none",
-	      impl_cuCtxDestroy_v2(b) == CUDA_ERROR_INVALID_CONTEXT &&
+		      impl_cuCtxGetApiVersion(a, &version) == CUDA_SUCCESS && version == 3020,
+	      "the first form makes an older one");
+	check(impl_cuCtxGetId(a, &id_a) == CUDA_SUCCESS &&
+		      impl_cuCtxGetId(NULL, &id_b) == CUDA_SUCCESS && id_a && id_b && id_a != id_b,
+	      "each has an id");
+	check(impl_cuCtxGetDevice_v2(&device, a) == CUDA_SUCCESS && device == 1,
+	      "the device of one that is not current");
+	check(holds(2), "two hold twice as much");
+	check(impl_cuCtxDestroy_v2(b) == CUDA_SUCCESS &&
+		      impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == a,
+	      "destroying the current one uncovers the other");
+	check(impl_cuCtxDestroy_v2(b) == CUDA_ERROR_INVALID_CONTEXT &&
 		      impl_cuCtxSetCurrent(b) == CUDA_ERROR_INVALID_CONTEXT &&
-		      impl_cuCtxGetId(b, &id_b) == CUDA_ERROR_INVALID_CONTEXT);
-	check("an address is none",
-	      impl_cuCtxDestroy_v2((CUcontext)&a) == CUDA_ERROR_INVALID_CONTEXT);
-	check("nothing is held after the last",
-	      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && nothing_is_held());
+		      impl_cuCtxGetId(b, &id_b) == CUDA_ERROR_INVALID_CONTEXT,
+	      "a destroyed one is none");
+	check(impl_cuCtxDestroy_v2((CUcontext)&a) == CUDA_ERROR_INVALID_CONTEXT,
+	      "an address is none");
+	check(impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && nothing_is_held(),
+	      "nothing is held after the last");
 
-	check("a share of the multiprocessors cannot be had",
-	      impl_cuCtxCreate_v3(&a, &affinity, 1, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
-	check("the third form without share",
-	      impl_cuCtxCreate_v3(&a, NULL, 0, 0, 0) == CUDA_SUCCESS &&
-		      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS);
-	check("the fourth form", impl_cuCtxCreate_v4(&a, NULL, 0, 0) == CUDA_SUCCESS &&
-					 impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS &&
-					 nothing_is_held());
+	check(impl_cuCtxCreate_v3(&a, &affinity, 1, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY,
+	      "a share of the multiprocessors cannot be had");
+	check(impl_cuCtxCreate_v3(&a, NULL, 0, 0, 0) == CUDA_SUCCESS &&
+		      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS,
+	      "the third form without share");
+	check(impl_cuCtxCreate_v4(&a, NULL, 0, 0) == CUDA_SUCCESS &&
+		      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && nothing_is_held(),
+	      "the fourth form");
 }
 
 static void test_failures(void)
@@ -287,26 +282,25 @@ static void test_failures(void)
 	CUcontext ctx = NULL;
 
 	fail_charge = STATE_E_FULL;
-	check("no memory on the device",
-	      impl_cuCtxCreate_v2(&ctx, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held());
+	check(impl_cuCtxCreate_v2(&ctx, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held(),
+	      "no memory on the device");
 	fail_charge = 0;
 	fail_client = STATE_E_BUSY;
-	check("no place on the device",
-	      impl_cuCtxCreate_v2(&ctx, 0, 0) == CUDA_ERROR_DEVICE_UNAVAILABLE &&
-		      nothing_is_held());
+	check(impl_cuCtxCreate_v2(&ctx, 0, 0) == CUDA_ERROR_DEVICE_UNAVAILABLE && nothing_is_held(),
+	      "no place on the device");
 	fail_client = 0;
 	memset(order, 0, sizeof(order));
 	fail_part = 1;
-	check("a part that cannot begin",
-	      impl_cuCtxCreate_v2(&ctx, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held());
+	check(impl_cuCtxCreate_v2(&ctx, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY && nothing_is_held(),
+	      "a part that cannot begin");
 	fail_part = 0;
-	check("only those that had begun end", !strcmp(order, "ELe"));
-	check("nothing is current after failures",
-	      impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT && !ctx);
+	check(!strcmp(order, "ELe"), "only those that had begun end");
+	check(impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT && !ctx,
+	      "nothing is current after failures");
 	memset(order, 0, sizeof(order));
 	impl_cuCtxCreate_v2(&ctx, 0, 0);
 	impl_cuCtxDestroy_v2(ctx);
-	check("parts begin in order and end in the other", !strcmp(order, "ELle"));
+	check(!strcmp(order, "ELle"), "parts begin in order and end in the other");
 }
 
 static void test_stack(void)
@@ -316,28 +310,28 @@ static void test_stack(void)
 
 	impl_cuCtxCreate_v2(&a, 0, 0);
 	impl_cuCtxCreate_v2(&b, 0, 0);
-	check("pop gives the top", impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == b);
-	check("pop without a place for it", impl_cuCtxPopCurrent_v2(NULL) == CUDA_SUCCESS);
-	check("nothing is left", impl_cuCtxPopCurrent_v2(&top) == CUDA_ERROR_INVALID_CONTEXT);
-	check("NULL cannot be pushed",
-	      impl_cuCtxPushCurrent_v2(NULL) == CUDA_ERROR_INVALID_CONTEXT);
+	check(impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == b, "pop gives the top");
+	check(impl_cuCtxPopCurrent_v2(NULL) == CUDA_SUCCESS, "pop without a place for it");
+	check(impl_cuCtxPopCurrent_v2(&top) == CUDA_ERROR_INVALID_CONTEXT, "nothing is left");
+	check(impl_cuCtxPushCurrent_v2(NULL) == CUDA_ERROR_INVALID_CONTEXT,
+	      "NULL cannot be pushed");
 	for (i = 0; i < 1000; i++)
 		impl_cuCtxPushCurrent_v2(i & 1 ? a : b);
 	for (i = 999; i >= 0; i--)
 		n_good += impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == (i & 1 ? a : b);
-	check("a thousand deep",
-	      n_good == 1000 && impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && !top);
-	check("set on an empty stack", impl_cuCtxSetCurrent(a) == CUDA_SUCCESS &&
-					       impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS &&
-					       top == a);
+	check(n_good == 1000 && impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && !top,
+	      "a thousand deep");
+	check(impl_cuCtxSetCurrent(a) == CUDA_SUCCESS &&
+		      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && top == a,
+	      "set on an empty stack");
 	impl_cuCtxPushCurrent_v2(a);
-	check("set replaces the top",
-	      impl_cuCtxSetCurrent(b) == CUDA_SUCCESS &&
+	check(impl_cuCtxSetCurrent(b) == CUDA_SUCCESS &&
 		      impl_cuCtxPopCurrent_v2(&top) == CUDA_SUCCESS && top == b &&
-		      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && top == a);
-	check("set to NULL takes it away", impl_cuCtxSetCurrent(NULL) == CUDA_SUCCESS &&
-						   impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS &&
-						   !top);
+		      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && top == a,
+	      "set replaces the top");
+	check(impl_cuCtxSetCurrent(NULL) == CUDA_SUCCESS &&
+		      impl_cuCtxGetCurrent(&top) == CUDA_SUCCESS && !top,
+	      "set to NULL takes it away");
 	impl_cuCtxDestroy_v2(a);
 	impl_cuCtxDestroy_v2(b);
 }
@@ -347,9 +341,9 @@ static void test_attach(void)
 	CUcontext ctx, again = NULL;
 
 	impl_cuCtxCreate_v2(&ctx, 0, 0);
-	check("attach", impl_cuCtxAttach(&again, 0) == CUDA_SUCCESS && again == ctx);
-	check("the first detach leaves it", impl_cuCtxDetach(ctx) == CUDA_SUCCESS && holds(1));
-	check("the second ends it", impl_cuCtxDetach(ctx) == CUDA_SUCCESS && nothing_is_held());
+	check(impl_cuCtxAttach(&again, 0) == CUDA_SUCCESS && again == ctx, "attach");
+	check(impl_cuCtxDetach(ctx) == CUDA_SUCCESS && holds(1), "the first detach leaves it");
+	check(impl_cuCtxDetach(ctx) == CUDA_SUCCESS && nothing_is_held(), "the second ends it");
 }
 
 static void test_primary(void)
@@ -358,46 +352,47 @@ static void test_primary(void)
 	unsigned flags = 7;
 	int active = 7;
 
-	check("not active at first",
-	      impl_cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS && !flags &&
-		      !active && nothing_is_held());
-	check("release without retain",
-	      impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_ERROR_INVALID_CONTEXT);
-	check("flags before it is active",
-	      impl_cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD) == CUDA_SUCCESS);
+	check(impl_cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS && !flags &&
+		      !active && nothing_is_held(),
+	      "not active at first");
+	check(impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_ERROR_INVALID_CONTEXT,
+	      "release without retain");
+	check(impl_cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD) == CUDA_SUCCESS,
+	      "flags before it is active");
 	fail_charge = STATE_E_FULL;
-	check("retain without memory",
-	      impl_cuDevicePrimaryCtxRetain(&first, 0) == CUDA_ERROR_OUT_OF_MEMORY &&
-		      nothing_is_held());
+	check(impl_cuDevicePrimaryCtxRetain(&first, 0) == CUDA_ERROR_OUT_OF_MEMORY &&
+		      nothing_is_held(),
+	      "retain without memory");
 	fail_charge = 0;
-	check("retain twice", impl_cuDevicePrimaryCtxRetain(&first, 0) == CUDA_SUCCESS &&
-				      impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS &&
-				      first == second);
-	check("is one context", holds(1));
-	check("does not make it current", impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT);
-	check("active with its flags",
-	      impl_cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS &&
-		      flags == CU_CTX_SCHED_YIELD && active);
-	check("flags while active: only the second form",
-	      impl_cuDevicePrimaryCtxSetFlags(0, 0) == CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE &&
-		      impl_cuDevicePrimaryCtxSetFlags_v2(0, 0) == CUDA_SUCCESS);
-	check("it cannot be destroyed", impl_cuCtxDestroy_v2(first) == CUDA_ERROR_INVALID_CONTEXT);
+	check(impl_cuDevicePrimaryCtxRetain(&first, 0) == CUDA_SUCCESS &&
+		      impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS && first == second,
+	      "retain twice");
+	check(holds(1), "is one context");
+	check(impl_cuCtxSynchronize() == CUDA_ERROR_INVALID_CONTEXT, "does not make it current");
+	check(impl_cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS &&
+		      flags == CU_CTX_SCHED_YIELD && active,
+	      "active with its flags");
+	check(impl_cuDevicePrimaryCtxSetFlags(0, 0) == CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE &&
+		      impl_cuDevicePrimaryCtxSetFlags_v2(0, 0) == CUDA_SUCCESS,
+	      "flags while active: only the second form");
+	check(impl_cuCtxDestroy_v2(first) == CUDA_ERROR_INVALID_CONTEXT, "it cannot be destroyed");
 	impl_cuCtxSetCurrent(first);
-	check("works", impl_cuCtxSynchronize() == CUDA_SUCCESS);
-	check("after the first release too", impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS &&
-						     impl_cuCtxSynchronize() == CUDA_SUCCESS);
-	check("reset ends it", impl_cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS &&
-				       nothing_is_held() &&
-				       impl_cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	check("and keeps the reference",
-	      impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS && second == first &&
-		      holds(1) && impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS && holds(1));
-	check("the last release ends it",
-	      impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS && nothing_is_held());
-	check("set before retain, as the runtime does",
-	      impl_cuCtxSetCurrent(first) == CUDA_SUCCESS &&
+	check(impl_cuCtxSynchronize() == CUDA_SUCCESS, "works");
+	check(impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS &&
+		      impl_cuCtxSynchronize() == CUDA_SUCCESS,
+	      "after the first release too");
+	check(impl_cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS && nothing_is_held() &&
+		      impl_cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED,
+	      "reset ends it");
+	check(impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS && second == first &&
+		      holds(1) && impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS && holds(1),
+	      "and keeps the reference");
+	check(impl_cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS && nothing_is_held(),
+	      "the last release ends it");
+	check(impl_cuCtxSetCurrent(first) == CUDA_SUCCESS &&
 		      impl_cuDevicePrimaryCtxRetain(&second, 0) == CUDA_SUCCESS &&
-		      impl_cuCtxSynchronize() == CUDA_SUCCESS);
+		      impl_cuCtxSynchronize() == CUDA_SUCCESS,
+	      "set before retain, as the runtime does");
 	impl_cuDevicePrimaryCtxRelease_v2(0);
 	impl_cuCtxSetCurrent(NULL);
 }
@@ -414,24 +409,24 @@ static void test_sticky_error(void)
 	context_current(&failed);
 	context_fail(failed, CUDA_ERROR_ILLEGAL_ADDRESS);
 	context_fail(failed, CUDA_ERROR_ASSERT);
-	check("the first fault stays",
-	      impl_cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS &&
-		      impl_cuCtxGetFlags(&flags) == CUDA_ERROR_ILLEGAL_ADDRESS);
-	check("monitors are told of a page fault", last_xid == 31);
-	check("it still tells its device", impl_cuCtxGetDevice(&device) == CUDA_SUCCESS);
+	check(impl_cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS &&
+		      impl_cuCtxGetFlags(&flags) == CUDA_ERROR_ILLEGAL_ADDRESS,
+	      "the first fault stays");
+	check(last_xid == 31, "monitors are told of a page fault");
+	check(impl_cuCtxGetDevice(&device) == CUDA_SUCCESS, "it still tells its device");
 	impl_cuCtxSetCurrent(b);
-	check("another context works", impl_cuCtxSynchronize() == CUDA_SUCCESS);
+	check(impl_cuCtxSynchronize() == CUDA_SUCCESS, "another context works");
 	n_aborts = n_drained = 0;
-	check("a failed one can be destroyed, and nobody waits for it",
-	      impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && n_aborts == 1 && n_drained == 0 &&
-		      holds(1));
+	check(impl_cuCtxDestroy_v2(a) == CUDA_SUCCESS && n_aborts == 1 && n_drained == 0 &&
+		      holds(1),
+	      "a failed one can be destroyed, and nobody waits for it");
 	fail_synchronize = CUDA_ERROR_LAUNCH_FAILED;
-	check("an error while waiting is told",
-	      impl_cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED);
+	check(impl_cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED,
+	      "an error while waiting is told");
 	fail_synchronize = CUDA_SUCCESS;
 	impl_cuCtxDestroy_v2(b);
-	check("a good one is waited for first", n_drained == 1 && n_aborts == 2);
-	check("nothing is held", nothing_is_held());
+	check(n_drained == 1 && n_aborts == 2, "a good one is waited for first");
+	check(nothing_is_held(), "nothing is held");
 }
 
 static void test_limits(void)
@@ -440,25 +435,25 @@ static void test_limits(void)
 	size_t value = 0;
 
 	impl_cuCtxCreate_v2(&ctx, 0, 0);
-	check("defaults",
-	      impl_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS && value == 1024 &&
+	check(impl_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS && value == 1024 &&
 		      impl_cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE) == CUDA_SUCCESS &&
-		      value == 8 << 20);
-	check("set and get",
-	      impl_cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 12345) == CUDA_SUCCESS &&
+		      value == 8 << 20,
+	      "defaults");
+	check(impl_cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 12345) == CUDA_SUCCESS &&
 		      impl_cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE) == CUDA_SUCCESS &&
-		      value == 12345);
-	check("a stack is rounded up",
-	      impl_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1025) == CUDA_SUCCESS &&
+		      value == 12345,
+	      "set and get");
+	check(impl_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1025) == CUDA_SUCCESS &&
 		      impl_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE) == CUDA_SUCCESS &&
-		      value == 1040);
-	check("a heap beyond the device",
-	      impl_cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, SIZE_MAX) == CUDA_ERROR_OUT_OF_MEMORY);
-	check("a limit that devices lack",
-	      impl_cuCtxGetLimit(&value, CU_LIMIT_CIG_ENABLED) == CUDA_ERROR_UNSUPPORTED_LIMIT);
-	check("no limit at all",
-	      impl_cuCtxGetLimit(&value, CU_LIMIT_MAX) == CUDA_ERROR_INVALID_VALUE &&
-		      impl_cuCtxGetLimit(&value, -1) == CUDA_ERROR_INVALID_VALUE);
+		      value == 1040,
+	      "a stack is rounded up");
+	check(impl_cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, SIZE_MAX) == CUDA_ERROR_OUT_OF_MEMORY,
+	      "a heap beyond the device");
+	check(impl_cuCtxGetLimit(&value, CU_LIMIT_CIG_ENABLED) == CUDA_ERROR_UNSUPPORTED_LIMIT,
+	      "a limit that devices lack");
+	check(impl_cuCtxGetLimit(&value, CU_LIMIT_MAX) == CUDA_ERROR_INVALID_VALUE &&
+		      impl_cuCtxGetLimit(&value, -1) == CUDA_ERROR_INVALID_VALUE,
+	      "no limit at all");
 	impl_cuCtxDestroy_v2(ctx);
 }
 
@@ -471,20 +466,22 @@ static void test_peers(void)
 	impl_cuCtxCreate_v2(&c, 0, 0);
 	impl_cuCtxCreate_v2(&a, 0, 0);
 	context_current(&ctx);
-	check("no access at first", context_reaches(ctx, &driver.devices[0]) &&
-					    !context_reaches(ctx, &driver.devices[1]));
-	check("enable", impl_cuCtxEnablePeerAccess(b, 0) == CUDA_SUCCESS &&
-				context_reaches(ctx, &driver.devices[1]));
-	check("enable twice",
-	      impl_cuCtxEnablePeerAccess(b, 0) == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
-	check("enable with flags", impl_cuCtxEnablePeerAccess(b, 1) == CUDA_ERROR_INVALID_VALUE);
-	check("enable to itself", impl_cuCtxEnablePeerAccess(a, 0) == CUDA_ERROR_INVALID_CONTEXT);
-	check("enable on the same device",
-	      impl_cuCtxEnablePeerAccess(c, 0) == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
-	check("disable", impl_cuCtxDisablePeerAccess(b) == CUDA_SUCCESS &&
-				 !context_reaches(ctx, &driver.devices[1]));
-	check("disable twice",
-	      impl_cuCtxDisablePeerAccess(b) == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+	check(context_reaches(ctx, &driver.devices[0]) && !context_reaches(ctx, &driver.devices[1]),
+	      "no access at first");
+	check(impl_cuCtxEnablePeerAccess(b, 0) == CUDA_SUCCESS &&
+		      context_reaches(ctx, &driver.devices[1]),
+	      "enable");
+	check(impl_cuCtxEnablePeerAccess(b, 0) == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
+	      "enable twice");
+	check(impl_cuCtxEnablePeerAccess(b, 1) == CUDA_ERROR_INVALID_VALUE, "enable with flags");
+	check(impl_cuCtxEnablePeerAccess(a, 0) == CUDA_ERROR_INVALID_CONTEXT, "enable to itself");
+	check(impl_cuCtxEnablePeerAccess(c, 0) == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
+	      "enable on the same device");
+	check(impl_cuCtxDisablePeerAccess(b) == CUDA_SUCCESS &&
+		      !context_reaches(ctx, &driver.devices[1]),
+	      "disable");
+	check(impl_cuCtxDisablePeerAccess(b) == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,
+	      "disable twice");
 	impl_cuCtxDestroy_v2(a);
 	impl_cuCtxDestroy_v2(b);
 	impl_cuCtxDestroy_v2(c);
@@ -523,19 +520,19 @@ static void test_threads(void)
 	impl_cuCtxCreate_v2(&ctx, 0, 0);
 	pthread_create(&threads[0], NULL, destroy_elsewhere, ctx);
 	pthread_join(threads[0], &result);
-	check("destroyed by another thread, calls here tell",
-	      !result && impl_cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	check("it is still current", impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
-					     current == ctx &&
-					     impl_cuCtxSetCurrent(NULL) == CUDA_SUCCESS);
+	check(!result && impl_cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED,
+	      "destroyed by another thread, calls here tell");
+	check(impl_cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == ctx &&
+		      impl_cuCtxSetCurrent(NULL) == CUDA_SUCCESS,
+	      "it is still current");
 	for (i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, churn, NULL);
 	for (i = 0; i < 4; i++) {
 		pthread_join(threads[i], &result);
 		n_bad += (intptr_t)result;
 	}
-	check("four threads, 8,000 contexts: every call worked", n_bad == 0);
-	check("and nothing is held", nothing_is_held());
+	check(n_bad == 0, "four threads, 8,000 contexts: every call worked");
+	check(nothing_is_held(), "and nothing is held");
 }
 
 static void test_fork(void)
@@ -554,8 +551,8 @@ static void test_fork(void)
 		_exit(n ? 0 : 1);
 	}
 	waitpid(child, &status, 0);
-	check("nothing works in a forked child", WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	check("the parent's context does", impl_cuCtxSynchronize() == CUDA_SUCCESS);
+	check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "nothing works in a forked child");
+	check(impl_cuCtxSynchronize() == CUDA_SUCCESS, "the parent's context does");
 	impl_cuCtxDestroy_v2(ctx);
 }
 

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "src/cuda/cuda_abi.h"
+#include "softgpu/util/check.h"
+#include "softgpu/util/test-dir.h"
 
 static CUresult (*cuInit)(unsigned);
 static CUresult (*cuDeviceGetCount)(int *);
@@ -34,14 +36,6 @@ static CUresult (*cuDriverGetVersion)(int *);
 static CUresult (*cuGetErrorName)(CUresult, const char **);
 static CUresult (*cuGetErrorString)(CUresult, const char **);
 static CUresult (*cuGLInit)(void);
-
-static int n_failed;
-
-static void check(const char *what, int good)
-{
-	printf("%s '%s'\n", good ? "ok" : "FAILED", what);
-	n_failed += !good;
-}
 
 static void load(const char *path)
 {
@@ -88,17 +82,18 @@ static void all_attributes(void)
 	cuInit(0);
 	for (i = 1; i < CU_DEVICE_ATTRIBUTE_MAX; i++)
 		n_refused += cuDeviceGetAttribute(&value, i, 0) != CUDA_SUCCESS;
-	check("every attribute is answered", n_refused == 0);
-	check("0 and those to come are none",
-	      cuDeviceGetAttribute(&value, 0, 0) == CUDA_ERROR_INVALID_VALUE &&
+	check(n_refused == 0, "every attribute is answered");
+	check(cuDeviceGetAttribute(&value, 0, 0) == CUDA_ERROR_INVALID_VALUE &&
 		      cuDeviceGetAttribute(&value, -1, 0) == CUDA_ERROR_INVALID_VALUE &&
 		      cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX, 0) ==
-			      CUDA_ERROR_INVALID_VALUE);
-	check("no place for the answer", cuDeviceGetAttribute(NULL, CU_DEVICE_ATTRIBUTE_WARP_SIZE,
-							      0) == CUDA_ERROR_INVALID_VALUE);
-	check("of a device that does not exist",
-	      cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 2) ==
-		      CUDA_ERROR_INVALID_DEVICE);
+			      CUDA_ERROR_INVALID_VALUE,
+	      "0 and those to come are none");
+	check(cuDeviceGetAttribute(NULL, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0) ==
+		      CUDA_ERROR_INVALID_VALUE,
+	      "no place for the answer");
+	check(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 2) ==
+		      CUDA_ERROR_INVALID_DEVICE,
+	      "of a device that does not exist");
 }
 
 static void default_device(void)
@@ -109,27 +104,26 @@ static void default_device(void)
 	int major = 0, minor = 0;
 
 	cuInit(0);
-	check("80 GiB", cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS && total == 80ull << 30);
-	check("or what 32 bits can tell",
-	      cuDeviceTotalMem(&total32, 0) == CUDA_SUCCESS && total32 == UINT32_MAX);
-	check("compute capability 8.0",
-	      cuDeviceComputeCapability(&major, &minor, 0) == CUDA_SUCCESS && major == 8 &&
-		      minor == 0);
-	check("the same as attributes",
-	      attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 8 &&
-		      attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == 0);
-	check("108 multiprocessors", attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) == 108);
-	check("of 2,048 threads and 164 KiB",
-	      attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) == 2048 &&
+	check(cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS && total == 80ull << 30, "80 GiB");
+	check(cuDeviceTotalMem(&total32, 0) == CUDA_SUCCESS && total32 == UINT32_MAX,
+	      "or what 32 bits can tell");
+	check(cuDeviceComputeCapability(&major, &minor, 0) == CUDA_SUCCESS && major == 8 &&
+		      minor == 0,
+	      "compute capability 8.0");
+	check(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 8 &&
+		      attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == 0,
+	      "the same as attributes");
+	check(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) == 108, "108 multiprocessors");
+	check(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) == 2048 &&
 		      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) ==
 			      164 << 10 &&
-		      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) ==
-			      163 << 10);
-	check("properties agree",
-	      cuDeviceGetProperties(&properties, 0) == CUDA_SUCCESS &&
+		      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) == 163 << 10,
+	      "of 2,048 threads and 164 KiB");
+	check(cuDeviceGetProperties(&properties, 0) == CUDA_SUCCESS &&
 		      properties.maxThreadsPerBlock == 1024 && properties.maxThreadsDim[2] == 64 &&
 		      properties.SIMDWidth == 32 &&
-		      properties.clockRate == attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE));
+		      properties.clockRate == attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+	      "properties agree");
 }
 
 static void names(void)
@@ -139,21 +133,25 @@ static void names(void)
 	unsigned mask;
 
 	cuInit(0);
-	check("the name", cuDeviceGetName(name, sizeof(name), 0) == CUDA_SUCCESS &&
-				  !strcmp(name, "SoftGPU 80GB"));
-	check("as much of it as there is room for",
-	      cuDeviceGetName(name, 5, 0) == CUDA_SUCCESS && !strcmp(name, "Soft"));
-	check("no room at all", cuDeviceGetName(name, 0, 0) == CUDA_ERROR_INVALID_VALUE &&
-					cuDeviceGetName(NULL, 5, 0) == CUDA_ERROR_INVALID_VALUE);
-	check("the UUIDs differ", cuDeviceGetUuid(&uuid, 0) == CUDA_SUCCESS &&
-					  cuDeviceGetUuid(&second, 1) == CUDA_SUCCESS &&
-					  memcmp(&uuid, &second, sizeof(uuid)) != 0);
-	check("both forms tell the same", cuDeviceGetUuid_v2(&second, 0) == CUDA_SUCCESS &&
-						  !memcmp(&uuid, &second, sizeof(uuid)));
-	check("there are no LUIDs", cuDeviceGetLuid(luid, &mask, 0) == CUDA_ERROR_NOT_SUPPORTED);
-	check("a PCI id needs 13 bytes",
-	      cuDeviceGetPCIBusId(bus, 12, 0) == CUDA_ERROR_INVALID_VALUE &&
-		      cuDeviceGetPCIBusId(bus, 13, 0) == CUDA_SUCCESS);
+	check(cuDeviceGetName(name, sizeof(name), 0) == CUDA_SUCCESS &&
+		      !strcmp(name, "SoftGPU 80GB"),
+	      "the name");
+	check(cuDeviceGetName(name, 5, 0) == CUDA_SUCCESS && !strcmp(name, "Soft"),
+	      "as much of it as there is room for");
+	check(cuDeviceGetName(name, 0, 0) == CUDA_ERROR_INVALID_VALUE &&
+		      cuDeviceGetName(NULL, 5, 0) == CUDA_ERROR_INVALID_VALUE,
+	      "no room at all");
+	check(cuDeviceGetUuid(&uuid, 0) == CUDA_SUCCESS &&
+		      cuDeviceGetUuid(&second, 1) == CUDA_SUCCESS &&
+		      memcmp(&uuid, &second, sizeof(uuid)) != 0,
+	      "the UUIDs differ");
+	check(cuDeviceGetUuid_v2(&second, 0) == CUDA_SUCCESS &&
+		      !memcmp(&uuid, &second, sizeof(uuid)),
+	      "both forms tell the same");
+	check(cuDeviceGetLuid(luid, &mask, 0) == CUDA_ERROR_NOT_SUPPORTED, "there are no LUIDs");
+	check(cuDeviceGetPCIBusId(bus, 12, 0) == CUDA_ERROR_INVALID_VALUE &&
+		      cuDeviceGetPCIBusId(bus, 13, 0) == CUDA_SUCCESS,
+	      "a PCI id needs 13 bytes");
 }
 
 static void pci(void)
@@ -163,20 +161,20 @@ static void pci(void)
 
 	setenv("SOFTGPU_PCI", "0001:af:1c.0,0000:17:00.0", 1);
 	cuInit(0);
-	check("told in capitals", cuDeviceGetPCIBusId(id, sizeof(id), 0) == CUDA_SUCCESS &&
-					  !strcmp(id, "0001:AF:1C.0"));
-	check("found as told", cuDeviceGetByPCIBusId(&device, id) == CUDA_SUCCESS && device == 0);
-	check("found without function",
-	      cuDeviceGetByPCIBusId(&device, "0:17:0") == CUDA_SUCCESS && device == 1);
-	check("found without domain",
-	      cuDeviceGetByPCIBusId(&device, "17:00.0") == CUDA_SUCCESS && device == 1);
-	check("nothing there",
-	      cuDeviceGetByPCIBusId(&device, "0000:18:00.0") == CUDA_ERROR_INVALID_DEVICE);
-	check("no PCI id",
-	      cuDeviceGetByPCIBusId(&device, "banana") == CUDA_ERROR_INVALID_VALUE &&
+	check(cuDeviceGetPCIBusId(id, sizeof(id), 0) == CUDA_SUCCESS && !strcmp(id, "0001:AF:1C.0"),
+	      "told in capitals");
+	check(cuDeviceGetByPCIBusId(&device, id) == CUDA_SUCCESS && device == 0, "found as told");
+	check(cuDeviceGetByPCIBusId(&device, "0:17:0") == CUDA_SUCCESS && device == 1,
+	      "found without function");
+	check(cuDeviceGetByPCIBusId(&device, "17:00.0") == CUDA_SUCCESS && device == 1,
+	      "found without domain");
+	check(cuDeviceGetByPCIBusId(&device, "0000:18:00.0") == CUDA_ERROR_INVALID_DEVICE,
+	      "nothing there");
+	check(cuDeviceGetByPCIBusId(&device, "banana") == CUDA_ERROR_INVALID_VALUE &&
 		      cuDeviceGetByPCIBusId(&device, "17:00.0x") == CUDA_ERROR_INVALID_VALUE &&
 		      cuDeviceGetByPCIBusId(&device, "") == CUDA_ERROR_INVALID_VALUE &&
-		      cuDeviceGetByPCIBusId(&device, NULL) == CUDA_ERROR_INVALID_VALUE);
+		      cuDeviceGetByPCIBusId(&device, NULL) == CUDA_ERROR_INVALID_VALUE,
+	      "no PCI id");
 }
 
 static void configured(void)
@@ -188,17 +186,17 @@ static void configured(void)
 	setenv("SOFTGPU_MEMORY", "16G,24G", 1);
 	setenv("SOFTGPU_COMPUTE", "8.6", 1);
 	setenv("SOFTGPU_CUDA", "12.4", 1);
-	check("the version before cuInit",
-	      cuDriverGetVersion(&version) == CUDA_SUCCESS && version == 12040);
+	check(cuDriverGetVersion(&version) == CUDA_SUCCESS && version == 12040,
+	      "the version before cuInit");
 	cuInit(0);
-	check("three devices", cuDeviceGetCount(&n) == CUDA_SUCCESS && n == 3);
-	check("the last setting is for the rest",
-	      cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS && total == 16ull << 30 &&
-		      cuDeviceTotalMem_v2(&total, 2) == CUDA_SUCCESS && total == 24ull << 30);
-	check("attributes follow the capability",
-	      attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) == 1536 &&
+	check(cuDeviceGetCount(&n) == CUDA_SUCCESS && n == 3, "three devices");
+	check(cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS && total == 16ull << 30 &&
+		      cuDeviceTotalMem_v2(&total, 2) == CUDA_SUCCESS && total == 24ull << 30,
+	      "the last setting is for the rest");
+	check(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) == 1536 &&
 		      attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR) == 16 &&
-		      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) == 99 << 10);
+		      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) == 99 << 10,
+	      "attributes follow the capability");
 }
 
 static void visible(void)
@@ -210,10 +208,10 @@ static void visible(void)
 	setenv("SOFTGPU_MEMORY", "16G,24G", 1);
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
 	cuInit(0);
-	check("one is visible", cuDeviceGetCount(&n) == CUDA_SUCCESS && n == 1);
-	check("the second, as 0",
-	      cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS && total == 24ull << 30);
-	check("there is no 1", cuDeviceGet(&device, 1) == CUDA_ERROR_INVALID_DEVICE);
+	check(cuDeviceGetCount(&n) == CUDA_SUCCESS && n == 1, "one is visible");
+	check(cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS && total == 24ull << 30,
+	      "the second, as 0");
+	check(cuDeviceGet(&device, 1) == CUDA_ERROR_INVALID_DEVICE, "there is no 1");
 }
 
 static void none_visible(void)
@@ -221,27 +219,29 @@ static void none_visible(void)
 	int n = 7;
 
 	setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
-	check("none is visible", cuInit(0) == CUDA_ERROR_NO_DEVICE &&
-					 cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED &&
-					 n == 7);
+	check(cuInit(0) == CUDA_ERROR_NO_DEVICE &&
+		      cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED && n == 7,
+	      "none is visible");
 }
 
 static void bad_configuration(void)
 {
 	setenv("SOFTGPU_MEMORY", "plenty", 1);
-	check("a wrong setting is refused", cuInit(0) == CUDA_ERROR_INVALID_VALUE);
+	check(cuInit(0) == CUDA_ERROR_INVALID_VALUE, "a wrong setting is refused");
 }
 
 static void errors(void)
 {
 	const char *text = NULL;
 
-	check("names", cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text) == CUDA_SUCCESS &&
-			       !strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
-	check("texts", cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text) == CUDA_SUCCESS &&
-			       !strcmp(text, "out of memory"));
-	check("of no error", cuGetErrorName(12345, &text) == CUDA_ERROR_INVALID_VALUE && !text);
-	check("nowhere to put it", cuGetErrorName(CUDA_SUCCESS, NULL) == CUDA_ERROR_INVALID_VALUE);
+	check(cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text) == CUDA_SUCCESS &&
+		      !strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+	      "names");
+	check(cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text) == CUDA_SUCCESS &&
+		      !strcmp(text, "out of memory"),
+	      "texts");
+	check(cuGetErrorName(12345, &text) == CUDA_ERROR_INVALID_VALUE && !text, "of no error");
+	check(cuGetErrorName(CUDA_SUCCESS, NULL) == CUDA_ERROR_INVALID_VALUE, "nowhere to put it");
 }
 
 static void missing(void)
@@ -255,14 +255,14 @@ static void missing(void)
 		exit(1);
 	for (i = 0; i < 3; i++)
 		n_good += cuGLInit() == CUDA_ERROR_NOT_SUPPORTED;
-	check("a call without implementation is not supported", n_good == 3);
+	check(n_good == 3, "a call without implementation is not supported");
 	n = read(fds[0], said, sizeof(said) - 1);
-	check("and said so once", n > 0 && !strcmp(said, "softgpu: cuGLInit is not supported\n"));
+	check(n > 0 && !strcmp(said, "softgpu: cuGLInit is not supported\n"), "and said so once");
 }
 
 static void run(void (*test)(void))
 {
-	char dir[] = "/tmp/test-device-XXXXXX", command[64];
+	char dir[] = "/tmp/test-device-XXXXXX";
 	int status = 0;
 	pid_t child;
 
@@ -279,8 +279,7 @@ static void run(void (*test)(void))
 	waitpid(child, &status, 0);
 	if (status)
 		n_failed++;
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	if (system(command) != 0)
+	if (test_dir_remove(dir) != 0)
 		n_failed++;
 }
 

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "src/cuda/cuda_abi.h"
+#include "softgpu/util/check.h"
+#include "softgpu/util/test-dir.h"
 
 CUresult cuInit(unsigned int flags);
 CUresult cuDeviceGet(CUdevice *ret, int ordinal);
@@ -164,14 +166,6 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
 CUresult cuDeviceGraphMemTrim(CUdevice device);
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *ret);
 
-static int n_failed;
-
-static inline void check(bool good, const char *what)
-{
-	printf("%s '%s'\n", good ? "ok" : "not ok", what);
-	n_failed += !good;
-}
-
 /* Whether a call answers as it should; says what it answered if not. */
 static inline void expect(CUresult want, CUresult got, const char *what)
 {
@@ -195,10 +189,7 @@ static char test_dir[64];
 
 static inline void test_end(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", test_dir);
-	if (system(command) != 0)
+	if (test_dir_remove(test_dir) != 0)
 		printf("# cannot remove %s\n", test_dir);
 }
 

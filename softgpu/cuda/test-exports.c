@@ -21,14 +21,7 @@
 
 #include "src/cuda/calls.h"
 #include "src/cuda/cuda_abi.h"
-
-static int n_failed;
-
-static void check(const char *what, int good)
-{
-	printf("%s '%s'\n", good ? "ok" : "FAILED", what);
-	n_failed += !good;
-}
+#include "softgpu/util/check.h"
 
 static const struct kind {
 	const char *name;
@@ -88,7 +81,7 @@ static void check_others(const char *path)
 		printf("# %s is exported and no call\n", name);
 		n_wrong++;
 	}
-	check("exports nothing but calls", listing && pclose(listing) == 0 && n_names && !n_wrong);
+	check(listing && pclose(listing) == 0 && n_names && !n_wrong, "exports nothing but calls");
 }
 
 static void check_names(void)
@@ -102,7 +95,7 @@ static void check_names(void)
 		printf("# %s is %sexported\n", calls[i].name, addresses[i] ? "" : "not ");
 		n_wrong++;
 	}
-	check("exports of all calls those of its set", n_wrong == 0);
+	check(n_wrong == 0, "exports of all calls those of its set");
 }
 
 static int by_address(const void *a, const void *b)
@@ -165,8 +158,8 @@ static void check_entries(const char *path)
 		n_other += !code || memcmp(code, kind->entry, kind->n_entry) != 0;
 		n_no_return += !code || !memchr(code, 0xc3, 16);
 	}
-	check("each entry begins as this library's do", n_other == 0);
-	check("each entry has a return instruction", kind->never_probed || n_no_return == 0);
+	check(n_other == 0, "each entry begins as this library's do");
+	check(kind->never_probed || n_no_return == 0, "each entry has a return instruction");
 	free(file);
 }
 
@@ -181,7 +174,7 @@ static void check_addresses(void)
 	qsort(sorted, (size_t)n, sizeof(sorted[0]), by_address);
 	for (i = 1; i < n; i++)
 		n_same += sorted[i] == sorted[i - 1];
-	check("each name has an address of its own", n_same == 0);
+	check(n_same == 0, "each name has an address of its own");
 }
 
 /* The row of calls.def that a program of @version gets, or NULL with the status. */
@@ -246,7 +239,7 @@ static void check_look_up(void)
 			for (flags = 0; flags < 4; flags++)
 				n_wrong += !answers_as_expected(calls[i].base, versions[v], flags);
 	}
-	check("every name, at every version and flag, is answered as calls.def says", n_wrong == 0);
+	check(n_wrong == 0, "every name, at every version and flag, is answered as calls.def says");
 }
 
 static void check_odd_requests(void)
@@ -255,26 +248,26 @@ static void check_odd_requests(void)
 	CUdriverProcAddressQueryResult status = 77;
 	void *address = &n_failed;
 
-	check("the empty name is no error, and not there",
-	      look_up("", &address, 0, 0, &status) == CUDA_SUCCESS && !address && status == 1);
-	check("nor is a name with suffix",
-	      look_up("cuMemAlloc_v2", &address, 13000, 0, &status) == CUDA_SUCCESS && !address);
+	check(look_up("", &address, 0, 0, &status) == CUDA_SUCCESS && !address && status == 1,
+	      "the empty name is no error, and not there");
+	check(look_up("cuMemAlloc_v2", &address, 13000, 0, &status) == CUDA_SUCCESS && !address,
+	      "nor is a name with suffix");
 	address = &n_failed;
-	check("an unknown flag is an error and changes nothing",
-	      look_up("cuMemAlloc", &address, 13000, 4, &status) == CUDA_ERROR_INVALID_VALUE &&
-		      address == &n_failed);
-	check("no status is wanted", look_up("cuMemAlloc", &address, 13000, 0, NULL) == 0);
-	check("no name", look_up(NULL, &address, 13000, 0, &status) == CUDA_ERROR_INVALID_VALUE);
-	check("no place", look_up("cuInit", NULL, 13000, 0, &status) == CUDA_ERROR_INVALID_VALUE);
+	check(look_up("cuMemAlloc", &address, 13000, 4, &status) == CUDA_ERROR_INVALID_VALUE &&
+		      address == &n_failed,
+	      "an unknown flag is an error and changes nothing");
+	check(look_up("cuMemAlloc", &address, 13000, 0, NULL) == 0, "no status is wanted");
+	check(look_up(NULL, &address, 13000, 0, &status) == CUDA_ERROR_INVALID_VALUE, "no name");
+	check(look_up("cuInit", NULL, 13000, 0, &status) == CUDA_ERROR_INVALID_VALUE, "no place");
 
 	*(void **)&first = dlsym(library, "cuGetProcAddress");
 	address = &n_failed;
-	check("the first form: what is not there is an error",
-	      first("cuMemAlloc_v2", &address, 12000, 0) == CUDA_ERROR_NOT_FOUND &&
+	check(first("cuMemAlloc_v2", &address, 12000, 0) == CUDA_ERROR_NOT_FOUND &&
 		      first("cuMemAllocAsync", &address, 4000, 0) == CUDA_ERROR_NOT_FOUND &&
-		      address == &n_failed);
-	check("the first form: what is there",
-	      first("cuMemAlloc", &address, 4000, 0) == CUDA_SUCCESS && address != &n_failed);
+		      address == &n_failed,
+	      "the first form: what is not there is an error");
+	check(first("cuMemAlloc", &address, 4000, 0) == CUDA_SUCCESS && address != &n_failed,
+	      "the first form: what is there");
 }
 
 static void check_version(void)
@@ -283,8 +276,8 @@ static void check_version(void)
 	int version = 0;
 
 	look_up("cuDriverGetVersion", (void **)&get_version, 13000, 0, NULL);
-	check("tells its version",
-	      get_version && get_version(&version) == CUDA_SUCCESS && version == kind->version);
+	check(get_version && get_version(&version) == CUDA_SUCCESS && version == kind->version,
+	      "tells its version");
 }
 
 static void check_export_tables(void)
@@ -294,8 +287,8 @@ static void check_export_tables(void)
 	CUuuid id = { { 1, 2, 3 } };
 
 	look_up("cuGetExportTable", (void **)&get_table, 13000, 0, NULL);
-	check("has no private tables",
-	      get_table && get_table(&table, &id) == CUDA_ERROR_NOT_FOUND && !table);
+	check(get_table && get_table(&table, &id) == CUDA_ERROR_NOT_FOUND && !table,
+	      "has no private tables");
 }
 
 int main(int argc, char **argv)

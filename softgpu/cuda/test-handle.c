@@ -4,14 +4,7 @@
 
 #include "src/cuda/cuda_abi.h"
 #include "softgpu/cuda/handle.h"
-
-static int n_failed;
-
-static void check(const char *what, int good)
-{
-	printf("%s '%s'\n", good ? "ok" : "FAILED", what);
-	n_failed += !good;
-}
+#include "softgpu/util/check.h"
 
 static void test_reuse(int *object)
 {
@@ -19,9 +12,9 @@ static void test_reuse(int *object)
 
 	handle_remove(HANDLE_STREAM, first);
 	again = handle_new(CUstream, HANDLE_STREAM, object);
-	check("a place that is used again gets another handle", again != first);
-	check("the handle from before is not found", !handle_get(HANDLE_STREAM, first));
-	check("the new one is", handle_get(HANDLE_STREAM, again) == object);
+	check(again != first, "a place that is used again gets another handle");
+	check(!handle_get(HANDLE_STREAM, first), "the handle from before is not found");
+	check(handle_get(HANDLE_STREAM, again) == object, "the new one is");
 	handle_remove(HANDLE_STREAM, again);
 }
 
@@ -34,10 +27,10 @@ static void test_many(int *object)
 		handles[i] = handle_new_(HANDLE_GRAPH_NODE, object);
 	for (i = 0; i < 100000; i++)
 		n_good += handle_get_(HANDLE_GRAPH_NODE, handles[i]) == object;
-	check("100,000 at once are all found", n_good == 100000);
+	check(n_good == 100000, "100,000 at once are all found");
 	for (i = 0; i < 100000; i++)
 		n_good -= handle_remove_(HANDLE_GRAPH_NODE, handles[i]) == object;
-	check("and all removed", n_good == 0);
+	check(n_good == 0, "and all removed");
 }
 
 int main(void)
@@ -45,17 +38,17 @@ int main(void)
 	int object = 0;
 	CUstream stream;
 
-	check("nothing is found in an empty table", !handle_get(HANDLE_STREAM, (CUstream)0x12345));
+	check(!handle_get(HANDLE_STREAM, (CUstream)0x12345), "nothing is found in an empty table");
 	stream = handle_new(CUstream, HANDLE_STREAM, &object);
-	check("a handle finds its object", handle_get(HANDLE_STREAM, stream) == &object);
-	check("not as another kind", !handle_get(HANDLE_EVENT, stream));
-	check("NULL, 1 and 2 are no handles",
-	      !handle_get(HANDLE_STREAM, NULL) && !handle_get(HANDLE_STREAM, CU_STREAM_LEGACY) &&
-		      !handle_get(HANDLE_STREAM, CU_STREAM_PER_THREAD));
-	check("an address is none", !handle_get(HANDLE_STREAM, (CUstream)&object));
-	check("all bits set is none", !handle_get(HANDLE_STREAM, (CUstream)UINTPTR_MAX));
-	check("it can be removed", handle_remove(HANDLE_STREAM, stream) == &object);
-	check("once", !handle_remove(HANDLE_STREAM, stream));
+	check(handle_get(HANDLE_STREAM, stream) == &object, "a handle finds its object");
+	check(!handle_get(HANDLE_EVENT, stream), "not as another kind");
+	check(!handle_get(HANDLE_STREAM, NULL) && !handle_get(HANDLE_STREAM, CU_STREAM_LEGACY) &&
+		      !handle_get(HANDLE_STREAM, CU_STREAM_PER_THREAD),
+	      "NULL, 1 and 2 are no handles");
+	check(!handle_get(HANDLE_STREAM, (CUstream)&object), "an address is none");
+	check(!handle_get(HANDLE_STREAM, (CUstream)UINTPTR_MAX), "all bits set is none");
+	check(handle_remove(HANDLE_STREAM, stream) == &object, "it can be removed");
+	check(!handle_remove(HANDLE_STREAM, stream), "once");
 	test_reuse(&object);
 	test_many(&object);
 	return n_failed != 0;

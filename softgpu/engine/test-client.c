@@ -4,8 +4,9 @@
  * are sums of device time, which do not depend on how busy the machine is.
  */
 #include "softgpu/engine/engine.h"
+#include "softgpu/util/check.h"
+#include "softgpu/util/test-dir.h"
 
-#include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,20 +21,7 @@
 #define TENANTS_N 10
 #define JOBS_N	  40
 
-static int n_failed;
 static struct softgpu_config config;
-
-static void check(bool good, const char *what)
-{
-	printf("%s '%s'\n", good ? "ok" : "NOT OK", what);
-	n_failed += !good;
-}
-
-static int entry_remove(const char *path, _unused_ const struct stat *st, _unused_ int type,
-			_unused_ struct FTW *at)
-{
-	return remove(path);
-}
 
 static struct state *attached_new(void)
 {
@@ -222,6 +210,6 @@ int main(void)
 	test_abort();
 	test_ten();
 	test_killed();
-	nftw(config.dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+	test_dir_remove(config.dir);
 	return n_failed != 0;
 }

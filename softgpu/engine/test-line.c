@@ -4,6 +4,7 @@
  */
 #include "softgpu/engine/engine.h"
 #include "softgpu/engine/line.h"
+#include "softgpu/util/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +12,6 @@
 #define MS	  1000000ull
 #define BEGIN	  (1000 * MS)
 #define CLIENTS_N 10
-
-static int n_failed;
-
-static void check(bool good, const char *what)
-{
-	printf("%s '%s'\n", good ? "ok" : "NOT OK", what);
-	n_failed += !good;
-}
 
 static struct state_file *file_new(void)
 {

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/engine/queue.h"
+#include "softgpu/util/check.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static int n_failed;
 static struct queue queue;
 static char order[16]; /* who had the device time, or ended */
 static size_t n_order;
-
-static void check(bool good, const char *what)
-{
-	printf("%s '%s'\n", good ? "ok" : "NOT OK", what);
-	n_failed += !good;
-}
 
 struct job {
 	char name;

@@ -11,14 +11,7 @@
 
 #include "softgpu/fatbin/fatbin.h"
 #include "softgpu/fatbin/format.h"
-
-static int n_failed;
-
-static void check(bool good, const char *what)
-{
-	printf("%s '%s'\n", good ? "ok" : "not ok", what);
-	n_failed += !good;
-}
+#include "softgpu/util/check.h"
 
 /* A fat binary under construction. */
 struct build {

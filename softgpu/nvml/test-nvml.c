@@ -6,9 +6,10 @@
 #include "softgpu/engine/engine.h"
 #include "src/nvml/nvml_abi.h"
 #include "softgpu/state/test-cgroup.h"
+#include "softgpu/util/check.h"
+#include "softgpu/util/test-dir.h"
 
 #include <dlfcn.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,15 +43,8 @@ static const char *const names[] = {
 };
 #define N_NAMES (sizeof(names) / sizeof(names[0]))
 
-static int n_failed;
 static void *lib;
 static char dir[] = "/tmp/softgpu-nvml-XXXXXX";
-
-static void check(bool good, const char *what)
-{
-	printf("%s '%s'\n", good ? "ok" : "NOT OK", what);
-	n_failed += !good;
-}
 
 /* call(name, argument types...)(arguments...) */
 #define call(name, ...) ((nvmlReturn_t(*)(__VA_ARGS__))symbol(#name))
@@ -657,12 +651,6 @@ static void test_load(void)
 	state_close(state);
 }
 
-static int entry_remove(const char *path, _unused_ const struct stat *st, _unused_ int type,
-			_unused_ struct FTW *at)
-{
-	return remove(path);
-}
-
 int main(int argc, char **argv)
 {
 	lib = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
@@ -686,6 +674,6 @@ int main(int argc, char **argv)
 	test_limits();
 	check(call(nvmlShutdown, void)() == 0, "nvmlShutdown");
 	test_load();
-	nftw(dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+	test_dir_remove(dir);
 	return n_failed != 0;
 }

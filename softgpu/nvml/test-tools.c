@@ -7,6 +7,7 @@
  * that they need fails. What they take "not supported" from may answer so.
  */
 #include "softgpu/nvml/test-tools.h"
+#include "softgpu/util/test-dir.h"
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -92,7 +93,7 @@ static pid_t hold(void)
 
 int main(_unused_ int argc, char **argv)
 {
-	char dir[] = "/tmp/softgpu-tools-XXXXXX", command[64];
+	char dir[] = "/tmp/softgpu-tools-XXXXXX";
 
 	lib = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
 	if (!lib || !mkdtemp(dir)) {
@@ -106,6 +107,5 @@ int main(_unused_ int argc, char **argv)
 	test_dcgm();
 	kill(holder, SIGKILL);
 	waitpid(holder, NULL, 0);
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	return system(command) != 0 || n_failed != 0;
+	return test_dir_remove(dir) != 0 || n_failed != 0;
 }

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/state/config.h"
 #include "softgpu/state/value.h"
+#include "softgpu/util/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int n_failed;
-
-static void check(bool good, const char *what)
-{
-	printf("%s '%s'\n", good ? "ok" : "NOT OK", what);
-	n_failed += !good;
-}
 
 struct text_case {
 	const char *what;

@@ -4,10 +4,11 @@
  */
 #include "softgpu/state/internal.h"
 #include "softgpu/state/test-cgroup.h"
+#include "softgpu/util/check.h"
+#include "softgpu/util/test-dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,20 +25,7 @@
 #define MIB	     (1ull << 20)
 #define LIMIT_ROUNDS 10000
 
-static int n_failed;
 static struct softgpu_config config;
-
-static void check(bool good, const char *what)
-{
-	printf("%s '%s'\n", good ? "ok" : "NOT OK", what);
-	n_failed += !good;
-}
-
-static int entry_remove(const char *path, _unused_ const struct stat *st, _unused_ int type,
-			_unused_ struct FTW *at)
-{
-	return remove(path);
-}
 
 static void dir_new(void)
 {
@@ -46,11 +34,6 @@ static void dir_new(void)
 	if (!mkdtemp(config.dir))
 		exit(1);
 	chmod(config.dir, 01777);
-}
-
-static void dir_remove(void)
-{
-	nftw(config.dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static struct state *state_new(void)
@@ -887,7 +870,7 @@ int main(void)
 		if (tests[i] == test_foreign)
 			state_close(state_new());
 		tests[i]();
-		dir_remove();
+		test_dir_remove(config.dir);
 	}
 	test_samples();
 	return n_failed != 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "softgpu/mem/test.h"
+#include "softgpu/util/test-dir.h"
 #include "src/cuda/cuda_abi.h"
 
 #define KIB   (1ULL << 10)
@@ -40,10 +41,7 @@ static char test_dir[] = "/tmp/softgpu-test-XXXXXX";
 
 static void test_clean(void)
 {
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf %s", test_dir);
-	CHECK(system(command) == 0);
+	CHECK(test_dir_remove(test_dir) == 0);
 }
 
 static inline void test_environment(void)
