@@ -276,17 +276,24 @@ CALL(cuModuleLoadFatBinary, CUmodule *ret, const void *image)
 	return cuModuleLoadDataEx(ret, image, 0, NULL, NULL);
 }
 
-CALL(cuModuleLoad, CUmodule *ret, const char *path)
+/* @handle: where the caller wants what is loaded */
+static CUresult image_file_read(const char *path, const void *handle, char **ret)
 {
-	_cleanup_free_ char *image = NULL;
 	CUresult r = session_check();
 	size_t size;
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (!ret || !path)
+	if (!path || !handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = code_file_read(path, &image, &size);
+	return code_file_read(path, ret, &size);
+}
+
+CALL(cuModuleLoad, CUmodule *ret, const char *path)
+{
+	_cleanup_free_ char *image = NULL;
+	CUresult r = image_file_read(path, ret, &image);
+
 	return r == CUDA_SUCCESS ? cuModuleLoadData(ret, image) : r;
 }
 
@@ -301,14 +308,8 @@ CALL(cuLibraryLoadFromFile, CUlibrary *ret, const char *path, CUjit_option *opti
      unsigned n, CUlibraryOption *own, void **own_values, unsigned n_own)
 {
 	_cleanup_free_ char *image = NULL;
-	CUresult r = session_check();
-	size_t size;
+	CUresult r = image_file_read(path, ret, &image);
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	if (!ret || !path)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = code_file_read(path, &image, &size);
 	return r == CUDA_SUCCESS
 		       ? cuLibraryLoadData(ret, image, options, values, n, own, own_values, n_own)
 		       : r;

@@ -119,39 +119,34 @@ static bool texts_to_reply(struct command *command, struct jit_options *options)
 	return true;
 }
 
-CUresult code_load_module(struct command *command)
+/* A library's own options speak of host code and stay in the guest. */
+static CUresult load(struct command *command, enum handle_kind kind)
 {
 	struct reader reader = command_reader(command);
 	_cleanup_free_ struct image *image = image_take(&reader);
-	uint64_t *handle = reply_bytes(command, sizeof(*handle));
+	uint64_t *handle = reply_bytes(command, sizeof(*handle)), loaded = 0;
 	struct jit_options options;
-	CUmodule module = NULL;
 	CUresult r;
 
 	if (!image || !handle || !jit_options_take(&reader, &options) ||
 	    !texts_to_reply(command, &options))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = DRIVER(cuModuleLoadDataEx, POINTER(&module), POINTER(image->at), options.n,
-		   POINTER(options.names), POINTER(options.values));
-	*handle = r == CUDA_SUCCESS ? handle_put(HANDLE_MODULE, POINTER(module)) : 0;
+	if (kind == HANDLE_MODULE)
+		r = DRIVER(cuModuleLoadDataEx, POINTER(&loaded), POINTER(image->at), options.n,
+			   POINTER(options.names), POINTER(options.values));
+	else
+		r = DRIVER(cuLibraryLoadData, POINTER(&loaded), POINTER(image->at),
+			   POINTER(options.names), POINTER(options.values), options.n, 0, 0, 0);
+	*handle = r == CUDA_SUCCESS ? handle_put(kind, loaded) : 0;
 	return r;
 }
 
-/* As for a module; the library's own options speak of host code and stay in the guest. */
+CUresult code_load_module(struct command *command)
+{
+	return load(command, HANDLE_MODULE);
+}
+
 CUresult code_load_library(struct command *command)
 {
-	struct reader reader = command_reader(command);
-	_cleanup_free_ struct image *image = image_take(&reader);
-	uint64_t *handle = reply_bytes(command, sizeof(*handle));
-	struct jit_options options;
-	CUlibrary library = NULL;
-	CUresult r;
-
-	if (!image || !handle || !jit_options_take(&reader, &options) ||
-	    !texts_to_reply(command, &options))
-		return CUDA_ERROR_INVALID_VALUE;
-	r = DRIVER(cuLibraryLoadData, POINTER(&library), POINTER(image->at), POINTER(options.names),
-		   POINTER(options.values), options.n, 0, 0, 0);
-	*handle = r == CUDA_SUCCESS ? handle_put(HANDLE_LIBRARY, POINTER(library)) : 0;
-	return r;
+	return load(command, HANDLE_LIBRARY);
 }

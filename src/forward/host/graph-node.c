@@ -7,7 +7,6 @@
 
 #include "base/base.h"
 #include "forward/host/callback.h"
-#include "forward/host/copy.h"
 #include "forward/host/driver.h"
 #include "forward/host/graph.h"
 #include "forward/host/handle.h"
@@ -64,16 +63,11 @@ CUresult graph_set_kernel(struct command *command)
 CUresult graph_set_copy(struct command *command)
 {
 	struct reader reader = command_reader(command);
-	const struct wire_copy *from;
 	CUDA_MEMCPY3D copy;
 	uint64_t context;
 	struct node node;
 
-	if (!node_take(&reader, &node))
-		return CUDA_ERROR_INVALID_VALUE;
-	from = reader_bytes(&reader, sizeof(*from));
-	if (!from || !copy_take(from, &copy) ||
-	    handle_get(HANDLE_CONTEXT, from->where, &context) < 0)
+	if (!node_take(&reader, &node) || !graph_copy_take(&reader, &copy, &context))
 		return CUDA_ERROR_INVALID_VALUE;
 	return node_set(command->call, &node, &copy, context);
 }

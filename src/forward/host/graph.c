@@ -93,21 +93,24 @@ CUresult graph_add_kernel(struct command *command)
 	return node_answer(command, r, added);
 }
 
+bool graph_copy_take(struct reader *reader, CUDA_MEMCPY3D *ret, uint64_t *ret_context)
+{
+	const struct wire_copy *from = reader_bytes(reader, sizeof(*from));
+
+	return from && copy_take(from, ret) &&
+	       handle_get(HANDLE_CONTEXT, from->where, ret_context) == 0;
+}
+
 CUresult graph_add_copy(struct command *command)
 {
 	struct reader reader = command_reader(command);
-	const struct wire_copy *from;
 	CUgraphNode added = NULL;
 	CUDA_MEMCPY3D copy;
 	struct node node;
 	uint64_t context;
 	CUresult r;
 
-	if (!node_take(&reader, &node))
-		return CUDA_ERROR_INVALID_VALUE;
-	from = reader_bytes(&reader, sizeof(*from));
-	if (!from || !copy_take(from, &copy) ||
-	    handle_get(HANDLE_CONTEXT, from->where, &context) < 0)
+	if (!node_take(&reader, &node) || !graph_copy_take(&reader, &copy, &context))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = DRIVER(cuGraphAddMemcpyNode, POINTER(&added), node.graph, POINTER(node.dependencies),
 		   node.n, POINTER(&copy), context);

@@ -19,6 +19,9 @@ CUresult graph_update(struct command *command);
 CUresult graph_kernel_take(struct reader *reader, CUDA_KERNEL_NODE_PARAMS *ret, void **extra,
 			   size_t *size);
 
+/** graph_copy_take() - the copy of a node, and its context; false where it cannot be read, or is none of this session */
+bool graph_copy_take(struct reader *reader, CUDA_MEMCPY3D *ret, uint64_t *ret_context);
+
 /**
  * graph_host_take() - the guest's function of a host node
  *
