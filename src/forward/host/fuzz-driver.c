@@ -222,8 +222,71 @@ static CUresult link_create(const uint64_t *w)
 	return CUDA_SUCCESS;
 }
 
+static void load(const void *image, uint64_t n, uint64_t names, uint64_t values)
+{
+	read_image(image);
+	write_texts(n, (const CUjit_option *)names, (void *const *)values);
+}
+
+/* Return: is it one that adds a node of a graph, or sets or tells its parameters? */
+static bool by_graph(enum call_id id, const uint64_t *w)
+{
+	switch (id) {
+	case CALL_ID_cuGraphAddKernelNode_v2:
+		read_bytes((const void *)w[2], w[3] * sizeof(CUgraphNode));
+		read_parameters(((const CUDA_KERNEL_NODE_PARAMS *)w[4])->extra);
+		return true;
+	case CALL_ID_cuGraphKernelNodeSetParams_v2:
+		read_parameters(((const CUDA_KERNEL_NODE_PARAMS *)w[1])->extra);
+		return true;
+	case CALL_ID_cuGraphExecKernelNodeSetParams_v2:
+		read_parameters(((const CUDA_KERNEL_NODE_PARAMS *)w[2])->extra);
+		return true;
+	case CALL_ID_cuGraphKernelNodeGetParams_v2:
+		kernel_node((CUDA_KERNEL_NODE_PARAMS *)w[1]);
+		return true;
+	case CALL_ID_cuGraphAddMemcpyNode:
+		read_copy((const CUDA_MEMCPY3D *)w[4]);
+		return true;
+	case CALL_ID_cuGraphMemcpyNodeSetParams:
+		read_copy((const CUDA_MEMCPY3D *)w[1]);
+		return true;
+	case CALL_ID_cuGraphExecMemcpyNodeSetParams:
+		read_copy((const CUDA_MEMCPY3D *)w[2]);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What would be called is kept by the driver: here it is forgotten at once. Return: is it one that keeps some? */
+static bool by_callback(enum call_id id, const uint64_t *w)
+{
+	switch (id) {
+	case CALL_ID_cuLaunchHostFunc:
+	case CALL_ID_cuLaunchHostFunc_ptsz:
+	case CALL_ID_cuStreamAddCallback:
+	case CALL_ID_cuStreamAddCallback_ptsz:
+		free((void *)w[2]);
+		return true;
+	case CALL_ID_cuGraphAddHostNode:
+		free(((const CUDA_HOST_NODE_PARAMS *)w[4])->userData);
+		return true;
+	case CALL_ID_cuGraphHostNodeSetParams:
+		free(((const CUDA_HOST_NODE_PARAMS *)w[1])->userData);
+		return true;
+	case CALL_ID_cuGraphExecHostNodeSetParams:
+		free(((const CUDA_HOST_NODE_PARAMS *)w[2])->userData);
+		return true;
+	default:
+		return false;
+	}
+}
+
 static CUresult by_hand(enum call_id id, const uint64_t *w)
 {
+	if (by_graph(id, w) || by_callback(id, w))
+		return CUDA_SUCCESS;
 	switch (id) {
 	case CALL_ID_cuLaunchKernel:
 		read_parameters((void *const *)w[10]);
@@ -232,28 +295,6 @@ static CUresult by_hand(enum call_id id, const uint64_t *w)
 		read_bytes(((const CUlaunchConfig *)w[0])->attrs,
 			   ((const CUlaunchConfig *)w[0])->numAttrs * sizeof(CUlaunchAttribute));
 		read_parameters((void *const *)w[3]);
-		break;
-	case CALL_ID_cuGraphAddKernelNode_v2:
-		read_bytes((const void *)w[2], w[3] * sizeof(CUgraphNode));
-		read_parameters(((const CUDA_KERNEL_NODE_PARAMS *)w[4])->extra);
-		break;
-	case CALL_ID_cuGraphKernelNodeSetParams_v2:
-		read_parameters(((const CUDA_KERNEL_NODE_PARAMS *)w[1])->extra);
-		break;
-	case CALL_ID_cuGraphExecKernelNodeSetParams_v2:
-		read_parameters(((const CUDA_KERNEL_NODE_PARAMS *)w[2])->extra);
-		break;
-	case CALL_ID_cuGraphKernelNodeGetParams_v2:
-		kernel_node((CUDA_KERNEL_NODE_PARAMS *)w[1]);
-		break;
-	case CALL_ID_cuGraphAddMemcpyNode:
-		read_copy((const CUDA_MEMCPY3D *)w[4]);
-		break;
-	case CALL_ID_cuGraphMemcpyNodeSetParams:
-		read_copy((const CUDA_MEMCPY3D *)w[1]);
-		break;
-	case CALL_ID_cuGraphExecMemcpyNodeSetParams:
-		read_copy((const CUDA_MEMCPY3D *)w[2]);
 		break;
 	case CALL_ID_cuStreamGetCaptureInfo_v2:
 	case CALL_ID_cuStreamGetCaptureInfo_v2_ptsz:
@@ -270,8 +311,10 @@ static CUresult by_hand(enum call_id id, const uint64_t *w)
 		read_copy((const CUDA_MEMCPY3D *)w[0]);
 		break;
 	case CALL_ID_cuModuleLoadDataEx:
-		read_image((const char *)w[1]);
-		write_texts(w[2], (const CUjit_option *)w[3], (void *const *)w[4]);
+		load((const void *)w[1], w[2], w[3], w[4]);
+		break;
+	case CALL_ID_cuLibraryLoadData:
+		load((const void *)w[1], w[4], w[2], w[3]);
 		break;
 	case CALL_ID_cuLinkCreate_v2:
 		return link_create(w);
@@ -285,31 +328,11 @@ static CUresult by_hand(enum call_id id, const uint64_t *w)
 		*(const void **)w[1] = "an image";
 		*(size_t *)w[2] = sizeof("an image");
 		break;
-	case CALL_ID_cuLibraryLoadData:
-		read_image((const char *)w[1]);
-		write_texts(w[4], (const CUjit_option *)w[2], (void *const *)w[3]);
-		break;
 	case CALL_ID_cuFuncGetParamInfo:
 	case CALL_ID_cuKernelGetParamInfo:
 		return parameter_info(w[1], (size_t *)w[2], (size_t *)w[3]);
 	case CALL_ID_cuPointerGetAttribute:
 		return pointer_attribute((uint64_t *)w[0], w[1], w[2]);
-	/* What would be called is kept by the driver: here it is forgotten at once. */
-	case CALL_ID_cuLaunchHostFunc:
-	case CALL_ID_cuLaunchHostFunc_ptsz:
-	case CALL_ID_cuStreamAddCallback:
-	case CALL_ID_cuStreamAddCallback_ptsz:
-		free((void *)w[2]);
-		break;
-	case CALL_ID_cuGraphAddHostNode:
-		free(((const CUDA_HOST_NODE_PARAMS *)w[4])->userData);
-		break;
-	case CALL_ID_cuGraphHostNodeSetParams:
-		free(((const CUDA_HOST_NODE_PARAMS *)w[1])->userData);
-		break;
-	case CALL_ID_cuGraphExecHostNodeSetParams:
-		free(((const CUDA_HOST_NODE_PARAMS *)w[2])->userData);
-		break;
 	/* None of ours would be called, so none is kept. */
 	case CALL_ID_cuUserObjectCreate:
 		return CUDA_ERROR_INVALID_VALUE;
