@@ -19,6 +19,7 @@ void decode_refuse(struct decoder *d, const char *why)
 				d->in ? d->in->line : 0,
 				d->in ? ptx_op_name((enum ptx_op)d->in->op) : "function", why);
 }
+
 /* ---- code --------------------------------------------------------------------------------------- */
 
 static void add_shape(struct decoder *d)
@@ -180,24 +181,32 @@ static bool ends_piece(const struct ptx_insn *in)
 	}
 }
 
-static void decode_one(struct decoder *d)
+/* One that neither reads nor writes a register. */
+static void emit_bare(struct decoder *d, exec_fn *fn)
+{
+	decode_emit(d, fn);
+	decode_uses(d, 0, 0);
+}
+
+/* Return: is it about memory, or the order of accesses to it? */
+static bool decode_access(struct decoder *d)
 {
 	switch (d->in->op) {
 	case PTX_OP_LD:
 	case PTX_OP_LDU:
 	case PTX_OP_ST:
 		decode_memory(d);
-		break;
+		return true;
 	case PTX_OP_ATOM:
 	case PTX_OP_RED:
 		decode_atom(d);
-		break;
+		return true;
 	case PTX_OP_CP_ASYNC:
 		decode_copy_async(d);
-		break;
+		return true;
 	case PTX_OP_MBARRIER:
 		decode_mbarrier(d);
-		break;
+		return true;
 	case PTX_OP_PREFETCH:
 	case PTX_OP_PREFETCHU:
 	case PTX_OP_APPLYPRIORITY:
@@ -207,42 +216,57 @@ static void decode_one(struct decoder *d)
 	case PTX_OP_PMEVENT:
 	case PTX_OP_MEMBAR:
 	case PTX_OP_FENCE:
-		decode_emit(d, exec_isa->find_mem(d->in, false));
-		decode_uses(d, 0, 0);
-		break;
+		emit_bare(d, exec_isa->find_mem(d->in, false));
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Return: does it decide what threads do next, or wait for others? */
+static bool decode_flow(struct decoder *d)
+{
+	switch (d->in->op) {
 	case PTX_OP_BRA:
 		decode_branch(d);
-		break;
+		return true;
 	case PTX_OP_BRX:
 		decode_branch_table(d);
-		break;
+		return true;
 	case PTX_OP_CALL:
 		decode_call(d);
-		break;
+		return true;
 	case PTX_OP_RET:
-		decode_emit(d, flow_ret);
-		decode_uses(d, 0, 0);
-		break;
+		emit_bare(d, flow_ret);
+		return true;
 	case PTX_OP_EXIT:
-		decode_emit(d, flow_exit);
-		decode_uses(d, 0, 0);
-		break;
+		emit_bare(d, flow_exit);
+		return true;
 	case PTX_OP_TRAP:
 	case PTX_OP_BRKPT:
-		decode_emit(d, flow_trap);
-		decode_uses(d, 0, 0);
-		break;
+		emit_bare(d, flow_trap);
+		return true;
 	case PTX_OP_BAR:
 	case PTX_OP_BARRIER:
 		decode_barrier(d);
-		break;
+		return true;
 	case PTX_OP_SHFL:
 	case PTX_OP_VOTE:
 	case PTX_OP_MATCH:
 	case PTX_OP_REDUX:
 	case PTX_OP_ELECT:
 		decode_warp_op(d);
-		break;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void decode_one(struct decoder *d)
+{
+	if (decode_access(d) || decode_flow(d))
+		return;
+	switch (d->in->op) {
 	case PTX_OP_MMA ... PTX_OP_MOVMATRIX:
 		decode_matrix(d);
 		break;
