@@ -17,13 +17,8 @@
 #define VERB_MATCH  4
 
 enum verb_id {
-#define VERB(id, name, flags, synopsis, help) VERB_##id,
-#define OPT(id, name, metavar, help)
-#define TEXT(id, text)
+#define VERB(id, fn, name, flags, synopsis, help) VERB_##id,
 #include "ctl/verbs.def"
-#undef VERB
-#undef OPT
-#undef TEXT
 	N_VERBS,
 };
 
@@ -140,28 +135,8 @@ const char *ctl_clock(const json_t *seconds, char buf[32]);
  */
 int ctl_match(const struct ctl *ctl, char **ret);
 
-int verb_run(const struct ctl *ctl);
-int verb_forward(const struct ctl *ctl);
-int verb_vm_run(const struct ctl *ctl);
-int verb_vm_list(const struct ctl *ctl);
-int verb_set(const struct ctl *ctl);
-int verb_list(const struct ctl *ctl);
-int verb_show(const struct ctl *ctl);
-int verb_adopt(const struct ctl *ctl);
-int verb_release(const struct ctl *ctl);
-int verb_ps(const struct ctl *ctl);
-int verb_history(const struct ctl *ctl);
-int verb_incidents(const struct ctl *ctl);
-int verb_events(const struct ctl *ctl);
-int verb_explain(const struct ctl *ctl);
-int verb_doctor(const struct ctl *ctl);
-int verb_offsets(const struct ctl *ctl);
-int verb_cdi(const struct ctl *ctl);
-int verb_oci_hook(const struct ctl *ctl);
-int verb_metrics(const struct ctl *ctl);
-int verb_api(const struct ctl *ctl);
-int verb_completion(const struct ctl *ctl);
-int verb_version(const struct ctl *ctl);
-int verb_help(const struct ctl *ctl);
+/* One function per verb. It prints, and returns the exit code. */
+#define VERB(id, fn, name, flags, synopsis, help) int verb_##fn(const struct ctl *ctl);
+#include "ctl/verbs.def"
 
 #endif

@@ -10,29 +10,8 @@
 typedef int (*verb_fn)(const struct ctl *ctl);
 
 static const verb_fn verb_fns[N_VERBS] = {
-	[VERB_RUN] = verb_run,
-	[VERB_FORWARD] = verb_forward,
-	[VERB_VM_RUN] = verb_vm_run,
-	[VERB_VM_LIST] = verb_vm_list,
-	[VERB_SET] = verb_set,
-	[VERB_LIST] = verb_list,
-	[VERB_PS] = verb_ps,
-	[VERB_HISTORY] = verb_history,
-	[VERB_INCIDENTS] = verb_incidents,
-	[VERB_SHOW] = verb_show,
-	[VERB_ADOPT] = verb_adopt,
-	[VERB_RELEASE] = verb_release,
-	[VERB_EVENTS] = verb_events,
-	[VERB_EXPLAIN] = verb_explain,
-	[VERB_DOCTOR] = verb_doctor,
-	[VERB_CDI] = verb_cdi,
-	[VERB_OCI_HOOK] = verb_oci_hook,
-	[VERB_METRICS] = verb_metrics,
-	[VERB_OFFSETS] = verb_offsets,
-	[VERB_API] = verb_api,
-	[VERB_COMPLETION] = verb_completion,
-	[VERB_VERSION] = verb_version,
-	[VERB_HELP] = verb_help,
+#define VERB(id, fn, name, flags, synopsis, help) verb_##fn,
+#include "ctl/verbs.def"
 };
 
 static bool is_limit(const char *name)

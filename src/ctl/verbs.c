@@ -5,39 +5,24 @@
 #include "tenant/limit.h"
 
 const struct verb_info verbs[N_VERBS] = {
-#define VERB(id, name, flags, synopsis, help) { name, flags, synopsis, help },
-#define OPT(id, name, metavar, help)
-#define TEXT(id, text)
+#define VERB(id, fn, name, flags, synopsis, help) { name, flags, synopsis, help },
 #include "ctl/verbs.def"
-#undef VERB
-#undef OPT
-#undef TEXT
 };
 
 static const struct {
 	enum verb_id verb;
 	struct option_info option;
 } own_options[] = {
-#define VERB(id, name, flags, synopsis, help)
 #define OPT(id, name, metavar, help) { VERB_##id, { name, metavar, help } },
-#define TEXT(id, text)
 #include "ctl/verbs.def"
-#undef VERB
-#undef OPT
-#undef TEXT
 };
 
 static const struct {
 	enum verb_id verb;
 	const char *text;
 } texts[] = {
-#define VERB(id, name, flags, synopsis, help)
-#define OPT(id, name, metavar, help)
 #define TEXT(id, text) { VERB_##id, text },
 #include "ctl/verbs.def"
-#undef VERB
-#undef OPT
-#undef TEXT
 };
 
 static const struct option_info match_options[] = {
