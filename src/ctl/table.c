@@ -3,31 +3,52 @@
 
 #include "base/quantity.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>
 #include <time.h>
 
+/* Return: the cells, or NULL where there is no memory: then the row is left out. */
+static char **add_row(struct table *table)
+{
+	void *rows = reallocarray(table->rows, table->n_rows + 1, sizeof(*table->rows));
+
+	if (!rows)
+		return NULL;
+	table->rows = rows;
+	return table->rows[table->n_rows++];
+}
+
+void table_begin(struct table *table, ...)
+{
+	char **row = add_row(table);
+	const char *name;
+	va_list ap;
+
+	va_start(ap, table);
+	for (table->n_columns = 0; (name = va_arg(ap, const char *)); table->n_columns++) {
+		assert(table->n_columns < TABLE_MAX_COLUMNS);
+		if (row)
+			row[table->n_columns] = strdup(name);
+	}
+	va_end(ap);
+}
+
 void table_add(struct table *table, ...)
 {
+	char **row = add_row(table), *cell;
 	va_list ap;
-	void *rows;
 	size_t i;
 
-	rows = reallocarray(table->rows, table->n_rows + 1, sizeof(*table->rows));
 	va_start(ap, table);
-	if (rows)
-		table->rows = rows;
 	for (i = 0; i < table->n_columns; i++) {
-		char *cell = va_arg(ap, char *);
-
-		if (rows)
-			table->rows[table->n_rows][i] = cell;
+		cell = va_arg(ap, char *);
+		if (row)
+			row[i] = cell;
 		else
 			free(cell);
 	}
 	va_end(ap);
-	if (rows)
-		table->n_rows++;
 }
 
 static const char *cell(const struct table *table, size_t row, size_t column)

@@ -21,7 +21,14 @@ struct table {
 };
 
 /**
- * table_add() - a row: @n_columns texts, whose memory is taken over; NULL shows as "-"
+ * table_begin() - the heading: the names of the columns, and NULL behind the last
+ *
+ * The table has as many columns from then on.
+ */
+void table_begin(struct table *table, ...) __attribute__((sentinel));
+
+/**
+ * table_add() - a row: a text for each column, whose memory is taken over; NULL shows as "-"
  */
 void table_add(struct table *table, ...);
 

@@ -14,9 +14,7 @@ static void minutes_table(struct table *table, const json_t *minutes)
 	char buf[32];
 	size_t i;
 
-	table->n_columns = 6;
-	table_add(table, strdup("TIME"), strdup("LEAST"), strdup("MEAN"), strdup("MOST"),
-		  strdup("BUSY"), strdup("UUID"));
+	table_begin(table, "TIME", "LEAST", "MEAN", "MOST", "BUSY", "UUID", NULL);
 	json_array_foreach(minutes, i, m)
 		table_add(table, strdup(ctl_clock(json_object_get(m, "time"), buf)),
 			  cell_size(json_object_get(m, "least")),
@@ -31,9 +29,7 @@ static void samples_table(struct table *table, const json_t *samples)
 	const json_t *s;
 	size_t i;
 
-	table->n_columns = 5;
-	table_add(table, strdup("AGO"), strdup("GPU"), strdup("PID"), strdup("MEMORY"),
-		  strdup("BUSY"));
+	table_begin(table, "AGO", "GPU", "PID", "MEMORY", "BUSY", NULL);
 	json_array_foreach(samples, i, s)
 		table_add(table,
 			  str_format("%.1fs",

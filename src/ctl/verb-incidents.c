@@ -27,7 +27,7 @@ static void add_line(struct table *table, const json_t *incident)
 
 int verb_incidents(const struct ctl *ctl)
 {
-	_cleanup_(table_done) struct table table = { .n_columns = 8 };
+	_cleanup_(table_done) struct table table = {};
 	json_t *reply, *args, *incident;
 	size_t i;
 
@@ -40,8 +40,8 @@ int verb_incidents(const struct ctl *ctl)
 		return 1;
 	if (ctl->json)
 		return ctl_print_json(reply);
-	table_add(&table, strdup("INCIDENT"), strdup("SINCE"), strdup("ENDED"), strdup("TENANT"),
-		  strdup("REQUEST"), strdup("PEAK"), strdup("POLICY"), strdup("LAST"));
+	table_begin(&table, "INCIDENT", "SINCE", "ENDED", "TENANT", "REQUEST", "PEAK", "POLICY",
+		    "LAST", NULL);
 	json_array_foreach(json_object_get(reply, "incidents"), i, incident)
 		add_line(&table, incident);
 	table_print(&table);

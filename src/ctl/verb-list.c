@@ -72,7 +72,7 @@ static void add_lines(struct table *table, const json_t *tenant)
 
 int verb_list(const struct ctl *ctl)
 {
-	_cleanup_(table_done) struct table table = { .n_columns = 10 };
+	_cleanup_(table_done) struct table table = {};
 	const char *gpu = ctl_option(ctl, "gpu");
 	json_t *reply, *tenant;
 	size_t i;
@@ -84,9 +84,8 @@ int verb_list(const struct ctl *ctl)
 		return 1;
 	if (ctl->json)
 		return ctl_print_json(reply);
-	table_add(&table, strdup("TENANT"), strdup("USER"), strdup("GPU"), strdup("CURRENT"),
-		  strdup("LOW"), strdup("MAX"), strdup("COMPUTE"), strdup("REFUSED"),
-		  strdup("ACTIVE"), strdup("WAITING"));
+	table_begin(&table, "TENANT", "USER", "GPU", "CURRENT", "LOW", "MAX", "COMPUTE", "REFUSED",
+		    "ACTIVE", "WAITING", NULL);
 	json_array_foreach(json_object_get(reply, "tenants"), i, tenant)
 		add_lines(&table, tenant);
 	table_print(&table);

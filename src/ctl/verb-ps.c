@@ -32,7 +32,7 @@ static char *place_of(const json_t *process)
 
 int verb_ps(const struct ctl *ctl)
 {
-	_cleanup_(table_done) struct table table = { .n_columns = 7 };
+	_cleanup_(table_done) struct table table = {};
 	json_t *reply, *process;
 	size_t i;
 
@@ -43,8 +43,7 @@ int verb_ps(const struct ctl *ctl)
 		return 1;
 	if (ctl->json)
 		return ctl_print_json(reply);
-	table_add(&table, strdup("GPU"), strdup("PID"), strdup("USER"), strdup("MEMORY"),
-		  strdup("COMMAND"), strdup("TENANT"), strdup("WHERE"));
+	table_begin(&table, "GPU", "PID", "USER", "MEMORY", "COMMAND", "TENANT", "WHERE", NULL);
 	json_array_foreach(json_object_get(reply, "processes"), i, process)
 		table_add(&table, cell_number(json_object_get(process, "gpu")),
 			  cell_number(json_object_get(process, "pid")),

@@ -22,13 +22,12 @@ static void print_limits(const json_t *limits, const char *label)
 
 static void print_devices(const json_t *devices)
 {
-	_cleanup_(table_done) struct table table = { .n_columns = 10 };
+	_cleanup_(table_done) struct table table = {};
 	const json_t *d;
 	size_t i;
 
-	table_add(&table, strdup("GPU"), strdup("CURRENT"), strdup("PEAK"), strdup("ALLOCATED"),
-		  strdup("OVERHEAD"), strdup("LOW"), strdup("MAX"), strdup("REFUSED"),
-		  strdup("HELD"), strdup("UUID"));
+	table_begin(&table, "GPU", "CURRENT", "PEAK", "ALLOCATED", "OVERHEAD", "LOW", "MAX",
+		    "REFUSED", "HELD", "UUID", NULL);
 	json_array_foreach(devices, i, d)
 		table_add(&table, cell_number(json_object_get(d, "gpu")),
 			  cell_size(json_object_get(d, "memory.current")),
@@ -50,13 +49,12 @@ static char *cell_seconds(const json_t *usec)
 
 static void print_compute(const json_t *devices)
 {
-	_cleanup_(table_done) struct table table = { .n_columns = 6 };
+	_cleanup_(table_done) struct table table = {};
 	const json_t *d;
 	size_t i;
 
 	putchar('\n');
-	table_add(&table, strdup("GPU"), strdup("WEIGHT"), strdup("MAX %"), strdup("USED S"),
-		  strdup("THROTTLED S"), strdup("TIMES"));
+	table_begin(&table, "GPU", "WEIGHT", "MAX %", "USED S", "THROTTLED S", "TIMES", NULL);
 	json_array_foreach(devices, i, d) {
 		const json_t *stat = json_object_get(d, "compute.stat");
 
@@ -72,15 +70,14 @@ static void print_compute(const json_t *devices)
 
 static void print_processes(const json_t *processes)
 {
-	_cleanup_(table_done) struct table table = { .n_columns = 5 };
+	_cleanup_(table_done) struct table table = {};
 	const json_t *p;
 	size_t i;
 
 	if (json_array_size(processes) == 0)
 		return;
 	putchar('\n');
-	table_add(&table, strdup("PID"), strdup("USER"), strdup("ALLOCATED"), strdup("OVERHEAD"),
-		  strdup("COMMAND"));
+	table_begin(&table, "PID", "USER", "ALLOCATED", "OVERHEAD", "COMMAND", NULL);
 	json_array_foreach(processes, i, p)
 		table_add(&table, cell_number(json_object_get(p, "pid")),
 			  cell_text(json_object_get(p, "user")),
@@ -92,15 +89,14 @@ static void print_processes(const json_t *processes)
 
 static void print_waiting(const json_t *waiting)
 {
-	_cleanup_(table_done) struct table table = { .n_columns = 6 };
+	_cleanup_(table_done) struct table table = {};
 	const json_t *w;
 	size_t i;
 
 	if (json_array_size(waiting) == 0)
 		return;
 	printf("\nwaiting:\n");
-	table_add(&table, strdup("PID"), strdup("CALL"), strdup("SIZE"), strdup("GPU"),
-		  strdup("MS"), strdup("FOR"));
+	table_begin(&table, "PID", "CALL", "SIZE", "GPU", "MS", "FOR", NULL);
 	json_array_foreach(waiting, i, w)
 		table_add(&table, cell_number(json_object_get(w, "pid")),
 			  cell_text(json_object_get(w, "call")),

@@ -224,7 +224,7 @@ static char *limits_text(const json_t *limits)
 
 int verb_vm_list(const struct ctl *ctl)
 {
-	_cleanup_(table_done) struct table table = { .n_columns = 4 };
+	_cleanup_(table_done) struct table table = {};
 	json_t *list, *vm;
 	size_t i;
 
@@ -233,7 +233,7 @@ int verb_vm_list(const struct ctl *ctl)
 	list = machines(ctl);
 	if (ctl->json)
 		return ctl_print_json(json_pack("{s:o}", "machines", list));
-	table_add(&table, strdup("MACHINE"), strdup("STATE"), strdup("CURRENT"), strdup("LIMITS"));
+	table_begin(&table, "MACHINE", "STATE", "CURRENT", "LIMITS", NULL);
 	json_array_foreach(list, i, vm)
 		table_add(&table, cell_text(json_object_get(vm, "name")),
 			  strdup(json_is_true(json_object_get(vm, "running")) ? "running" : "off"),
