@@ -4,14 +4,12 @@
 #include "ctl/table.h"
 
 /* memory.max=4G; without a value the limit goes. */
-static int take_assignment(const struct ctl *ctl, const char *text)
+static void take_assignment(const struct ctl *ctl, const char *text)
 {
 	const char *equals = strchr(text, '=');
-	_cleanup_free_ char *key = NULL;
+	_cleanup_free_ char *key = strndup(text, equals - text);
 
-	key = strndup(text, equals - text);
 	json_object_set_new(ctl->limits, key, equals[1] ? json_string(equals + 1) : json_null());
-	return 0;
 }
 
 /*
@@ -48,7 +46,7 @@ static json_t *change_args(const struct ctl *ctl, const char *tenant, const char
 static int finish_change(const struct ctl *ctl, json_t *reply)
 {
 	const json_t *tenant = json_object_get(reply, "tenant"), *limits, *adopted, *a;
-	char buf[32], *bytes;
+	char *bytes;
 	const char *key;
 	json_t *value;
 	size_t i;
@@ -67,9 +65,9 @@ static int finish_change(const struct ctl *ctl, json_t *reply)
 	adopted = json_object_get(reply, "adopted");
 	json_array_foreach(adopted, i, a) {
 		bytes = cell_size(json_object_get(a, "bytes"));
-		snprintf(buf, sizeof(buf), "%lld",
-			 (long long)json_integer_value(json_object_get(a, "pid")));
-		printf("  process %s with %s\n", buf, bytes ? bytes : "-");
+		printf("  process %lld with %s\n",
+		       (long long)json_integer_value(json_object_get(a, "pid")),
+		       bytes ? bytes : "-");
 		free(bytes);
 	}
 	json_decref(reply);
