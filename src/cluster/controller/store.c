@@ -116,23 +116,60 @@ int store_open(const char *path, struct store **ret, char **ret_reason)
 	return -EIO;
 }
 
-static int prepare(struct store *store, const char *sql, sqlite3_stmt **ret)
+/* What stands in the place of a ? */
+struct value {
+	bool is_text;
+	const char *text;
+	int64_t number;
+};
+
+#define TEXT(t)	  ((struct value){ true, (t), 0 })
+#define NUMBER(n) ((struct value){ false, NULL, (int64_t)(n) })
+#define VALUES(...)                                                                                \
+	(const struct value[]){ __VA_ARGS__ },                                                     \
+		sizeof((const struct value[]){ __VA_ARGS__ }) / sizeof(struct value)
+
+static int prepare(struct store *store, const char *sql, const struct value *values, size_t n,
+		   sqlite3_stmt **ret)
 {
-	return sqlite3_prepare_v2(store->db, sql, -1, ret, NULL) == SQLITE_OK ? 0 : -EIO;
+	size_t i;
+
+	if (sqlite3_prepare_v2(store->db, sql, -1, ret, NULL) != SQLITE_OK)
+		return -EIO;
+	for (i = 0; i < n; i++) {
+		if (values[i].is_text)
+			sqlite3_bind_text(*ret, i + 1, values[i].text, -1, SQLITE_TRANSIENT);
+		else
+			sqlite3_bind_int64(*ret, i + 1, values[i].number);
+	}
+	return 0;
 }
 
-/* Ends a statement that answers with no rows. */
-static int finish(sqlite3_stmt *s)
+/* A statement that answers with no rows. */
+static int change(struct store *store, const char *sql, const struct value *values, size_t n)
 {
-	int r = sqlite3_step(s) == SQLITE_DONE ? 0 : -EIO;
+	sqlite3_stmt *s;
+	int r;
 
+	r = prepare(store, sql, values, n, &s);
+	if (r < 0)
+		return r;
+	r = sqlite3_step(s) == SQLITE_DONE ? 0 : -EIO;
 	sqlite3_finalize(s);
 	return r;
 }
 
-static void bind_text(sqlite3_stmt *s, int at, const char *text)
+/* Return: 1 if something was there to be changed, else 0, or -EIO. */
+static int change_any(struct store *store, const char *sql, const struct value *values, size_t n)
 {
-	sqlite3_bind_text(s, at, text, -1, SQLITE_TRANSIENT);
+	int r = change(store, sql, values, n);
+
+	return r < 0 ? r : sqlite3_changes(store->db) > 0;
+}
+
+static void copy_text(char *to, size_t size, sqlite3_stmt *s, int column)
+{
+	str_copy(to, size, (const char *)sqlite3_column_text(s, column));
 }
 
 /* --- services --- */
@@ -149,9 +186,9 @@ static int read_service(sqlite3_stmt *s, struct service *ret)
 		.order = sqlite3_column_int(s, 8),
 		.raise_mib = sqlite3_column_int64(s, 9),
 	};
-	str_copy(ret->name, sizeof(ret->name), (const char *)sqlite3_column_text(s, 1));
-	str_copy(ret->policy, sizeof(ret->policy), (const char *)sqlite3_column_text(s, 3));
-	str_copy(ret->image, sizeof(ret->image), (const char *)sqlite3_column_text(s, 10));
+	copy_text(ret->name, sizeof(ret->name), s, 1);
+	copy_text(ret->policy, sizeof(ret->policy), s, 3);
+	copy_text(ret->image, sizeof(ret->image), s, 10);
 	return ret->command ? 0 : -ENOMEM;
 }
 
@@ -161,14 +198,12 @@ static int read_raises(struct store *store, struct service *service)
 	sqlite3_stmt *s;
 	int r, step = SQLITE_DONE;
 
-	r = prepare(
-		store,
-		"SELECT instance, MIN(memory_mib, ?) FROM raises WHERE service = ? ORDER BY instance",
-		&s);
+	r = prepare(store,
+		    "SELECT instance, MIN(memory_mib, ?) FROM raises WHERE service = ?"
+		    " ORDER BY instance",
+		    VALUES(NUMBER(service->raise_mib), NUMBER(service->id)), &s);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int64(s, 1, service->raise_mib);
-	sqlite3_bind_int64(s, 2, service->id);
 	while (r == 0 && (step = sqlite3_step(s)) == SQLITE_ROW) {
 		items = reallocarray(service->raises.items, service->raises.n + 1, sizeof(*items));
 		if (!items) {
@@ -192,7 +227,7 @@ int store_services(struct store *store, struct services *ret)
 	sqlite3_stmt *s;
 	int r, step = SQLITE_DONE;
 
-	r = prepare(store, "SELECT * FROM services ORDER BY id", &s);
+	r = prepare(store, "SELECT * FROM services ORDER BY id", VALUES(), &s);
 	while (r == 0 && (step = sqlite3_step(s)) == SQLITE_ROW) {
 		items = reallocarray(services.items, services.n + 1, sizeof(*items));
 		if (!items) {
@@ -216,62 +251,32 @@ int store_services(struct store *store, struct services *ret)
 
 int store_put(struct store *store, const struct service *service)
 {
-	sqlite3_stmt *s;
-	int r;
-
-	r = prepare(
+	return change(
 		store,
 		"INSERT INTO services (name, command, policy, replicas, priority, memory_mib,"
-		" compute_permille, placement, raise_mib, image) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+		" compute_permille, placement, raise_mib, image) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		" ON CONFLICT (name) DO UPDATE SET"
 		" command = excluded.command, policy = excluded.policy, replicas = excluded.replicas,"
 		" priority = excluded.priority, memory_mib = excluded.memory_mib,"
 		" compute_permille = excluded.compute_permille, placement = excluded.placement,"
 		" raise_mib = excluded.raise_mib, image = excluded.image",
-		&s);
-	if (r < 0)
-		return r;
-	bind_text(s, 1, service->name);
-	bind_text(s, 2, service->command);
-	bind_text(s, 3, service->policy);
-	sqlite3_bind_int64(s, 4, service->n_replicas);
-	sqlite3_bind_int64(s, 5, service->priority);
-	sqlite3_bind_int64(s, 6, service->memory_mib);
-	sqlite3_bind_int64(s, 7, service->compute_permille);
-	sqlite3_bind_int(s, 8, service->order);
-	sqlite3_bind_int64(s, 9, service->raise_mib);
-	bind_text(s, 10, service->image);
-	return finish(s);
+		VALUES(TEXT(service->name), TEXT(service->command), TEXT(service->policy),
+		       NUMBER(service->n_replicas), NUMBER(service->priority),
+		       NUMBER(service->memory_mib), NUMBER(service->compute_permille),
+		       NUMBER(service->order), NUMBER(service->raise_mib), TEXT(service->image)));
 }
 
 int store_remove(struct store *store, const char *name)
 {
-	sqlite3_stmt *s;
-	int r;
-
-	r = prepare(store, "DELETE FROM services WHERE name = ?", &s);
-	if (r < 0)
-		return r;
-	bind_text(s, 1, name);
-	r = finish(s);
-	return r < 0 ? r : sqlite3_changes(store->db) > 0;
+	return change_any(store, "DELETE FROM services WHERE name = ?", VALUES(TEXT(name)));
 }
 
 int store_raise(struct store *store, uint32_t service, uint32_t instance, uint64_t memory_mib)
 {
-	sqlite3_stmt *s;
-	int r;
-
-	r = prepare(
-		store,
-		"INSERT INTO raises VALUES (?, ?, ?) ON CONFLICT (service, instance) DO UPDATE SET"
-		" memory_mib = MAX(memory_mib, excluded.memory_mib)",
-		&s);
-	if (r < 0)
-		return r;
-	sqlite3_bind_int64(s, 1, service);
-	sqlite3_bind_int64(s, 2, instance);
-	sqlite3_bind_int64(s, 3, memory_mib);
-	return finish(s);
+	return change(store,
+		      "INSERT INTO raises VALUES (?, ?, ?) ON CONFLICT (service, instance)"
+		      " DO UPDATE SET memory_mib = MAX(memory_mib, excluded.memory_mib)",
+		      VALUES(NUMBER(service), NUMBER(instance), NUMBER(memory_mib)));
 }
 
 /* --- orders --- */
@@ -279,20 +284,10 @@ int store_raise(struct store *store, uint32_t service, uint32_t instance, uint64
 int store_note(struct store *store, const char *order, const char *instance, uint32_t job,
 	       const char *words)
 {
-	sqlite3_stmt *s;
-	int r;
-
-	r = prepare(store,
-		    "INSERT INTO orders (time, kind, instance, job, words)"
-		    " VALUES (unixepoch(), ?, ?, ?, ?)",
-		    &s);
-	if (r < 0)
-		return r;
-	bind_text(s, 1, order);
-	bind_text(s, 2, instance);
-	sqlite3_bind_int64(s, 3, job);
-	bind_text(s, 4, words);
-	return finish(s);
+	return change(store,
+		      "INSERT INTO orders (time, kind, instance, job, words)"
+		      " VALUES (unixepoch(), ?, ?, ?, ?)",
+		      VALUES(TEXT(order), TEXT(instance), NUMBER(job), TEXT(words)));
 }
 
 int store_each_note(struct store *store, unsigned n, store_note_fn fn)
@@ -304,10 +299,9 @@ int store_each_note(struct store *store, unsigned n, store_note_fn fn)
 		store,
 		"SELECT datetime(time, 'unixepoch', 'localtime'), kind, instance, job, words FROM"
 		" (SELECT * FROM orders ORDER BY id DESC LIMIT ?) ORDER BY id",
-		&s);
+		VALUES(NUMBER(n)), &s);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int64(s, 1, n);
 	while (sqlite3_step(s) == SQLITE_ROW)
 		fn((const char *)sqlite3_column_text(s, 0), (const char *)sqlite3_column_text(s, 1),
 		   (const char *)sqlite3_column_text(s, 2), (const char *)sqlite3_column_text(s, 3),
@@ -319,17 +313,9 @@ int store_each_note(struct store *store, unsigned n, store_note_fn fn)
 
 static int insert_node(struct store *store, const struct store_node *node)
 {
-	sqlite3_stmt *s;
-	int r;
-
-	r = prepare(store, "INSERT INTO nodes VALUES (?, ?, ?, ?)", &s);
-	if (r < 0)
-		return r;
-	bind_text(s, 1, node->name);
-	sqlite3_bind_int64(s, 2, node->heard_s);
-	sqlite3_bind_int(s, 3, node->is_silent);
-	bind_text(s, 4, node->refused);
-	return finish(s);
+	return change(store, "INSERT INTO nodes VALUES (?, ?, ?, ?)",
+		      VALUES(TEXT(node->name), NUMBER(node->heard_s), NUMBER(node->is_silent),
+			     TEXT(node->refused)));
 }
 
 static int execute(struct store *store, const char *sql)
@@ -366,7 +352,8 @@ int store_nodes(struct store *store, struct store_node **ret, size_t *ret_n)
 	size_t n = 0;
 	int r;
 
-	r = prepare(store, "SELECT name, heard, silent, refused FROM nodes ORDER BY name", &s);
+	r = prepare(store, "SELECT name, heard, silent, refused FROM nodes ORDER BY name", VALUES(),
+		    &s);
 	while (r == 0 && sqlite3_step(s) == SQLITE_ROW) {
 		more = reallocarray(nodes, n + 1, sizeof(*nodes));
 		if (!more) {
@@ -376,10 +363,8 @@ int store_nodes(struct store *store, struct store_node **ret, size_t *ret_n)
 		nodes = more;
 		nodes[n] = (struct store_node){ .heard_s = sqlite3_column_int64(s, 1),
 						.is_silent = sqlite3_column_int(s, 2) };
-		str_copy(nodes[n].name, sizeof(nodes->name),
-			 (const char *)sqlite3_column_text(s, 0));
-		str_copy(nodes[n++].refused, sizeof(nodes->refused),
-			 (const char *)sqlite3_column_text(s, 3));
+		copy_text(nodes[n].name, sizeof(nodes->name), s, 0);
+		copy_text(nodes[n++].refused, sizeof(nodes->refused), s, 3);
 	}
 	if (sqlite3_finalize(s) != SQLITE_OK && r == 0)
 		r = -EIO;
@@ -396,27 +381,15 @@ int store_nodes(struct store *store, struct store_node **ret, size_t *ret_n)
 static int put_incident(struct store *store, const struct store_incident *incident)
 {
 	const struct report_incident *i = &incident->incident;
-	sqlite3_stmt *s;
-	int r;
 
-	r = prepare(
+	return change(
 		store,
 		"INSERT INTO incidents (node, id, tenant, begun, ended, request, peak, policy, state)"
 		" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (node, id, begun) DO UPDATE SET"
 		" ended = excluded.ended, peak = excluded.peak, state = excluded.state",
-		&s);
-	if (r < 0)
-		return r;
-	bind_text(s, 1, incident->node);
-	sqlite3_bind_int64(s, 2, i->id);
-	bind_text(s, 3, i->tenant);
-	sqlite3_bind_int64(s, 4, i->begun_s);
-	sqlite3_bind_int64(s, 5, i->ended_s);
-	sqlite3_bind_int64(s, 6, i->request_bytes);
-	sqlite3_bind_int64(s, 7, i->peak_bytes);
-	bind_text(s, 8, i->policy);
-	bind_text(s, 9, i->state);
-	return finish(s);
+		VALUES(TEXT(incident->node), NUMBER(i->id), TEXT(i->tenant), NUMBER(i->begun_s),
+		       NUMBER(i->ended_s), NUMBER(i->request_bytes), NUMBER(i->peak_bytes),
+		       TEXT(i->policy), TEXT(i->state)));
 }
 
 int store_put_incidents(struct store *store, const struct store_incident *incidents, size_t n)
@@ -435,15 +408,15 @@ static void read_incident(sqlite3_stmt *s, struct store_incident *ret)
 	struct report_incident *i = &ret->incident;
 
 	*ret = (struct store_incident){};
-	str_copy(ret->node, sizeof(ret->node), (const char *)sqlite3_column_text(s, 0));
+	copy_text(ret->node, sizeof(ret->node), s, 0);
 	i->id = sqlite3_column_int64(s, 1);
-	str_copy(i->tenant, sizeof(i->tenant), (const char *)sqlite3_column_text(s, 2));
+	copy_text(i->tenant, sizeof(i->tenant), s, 2);
 	i->begun_s = sqlite3_column_int64(s, 3);
 	i->ended_s = sqlite3_column_int64(s, 4);
 	i->request_bytes = sqlite3_column_int64(s, 5);
 	i->peak_bytes = sqlite3_column_int64(s, 6);
-	str_copy(i->policy, sizeof(i->policy), (const char *)sqlite3_column_text(s, 7));
-	str_copy(i->state, sizeof(i->state), (const char *)sqlite3_column_text(s, 8));
+	copy_text(i->policy, sizeof(i->policy), s, 7);
+	copy_text(i->state, sizeof(i->state), s, 8);
 }
 
 int store_each_incident(struct store *store, unsigned n, store_incident_fn fn)
@@ -456,10 +429,9 @@ int store_each_incident(struct store *store, unsigned n, store_incident_fn fn)
 		store,
 		"SELECT node, id, tenant, begun, ended, request, peak, policy, state FROM"
 		" (SELECT * FROM incidents ORDER BY begun DESC, number DESC LIMIT ?) ORDER BY begun, number",
-		&s);
+		VALUES(NUMBER(n)), &s);
 	if (r < 0)
 		return r;
-	sqlite3_bind_int64(s, 1, n);
 	while (sqlite3_step(s) == SQLITE_ROW) {
 		read_incident(s, &incident);
 		fn(&incident);
@@ -474,12 +446,12 @@ int store_read_lease(struct store *store, struct lease_row *ret)
 	sqlite3_stmt *s;
 	int r;
 
-	r = prepare(store, "SELECT holder, renewed FROM lease", &s);
+	r = prepare(store, "SELECT holder, renewed FROM lease", VALUES(), &s);
 	if (r < 0)
 		return r;
 	memset(ret, 0, sizeof(*ret));
 	if (sqlite3_step(s) == SQLITE_ROW) {
-		str_copy(ret->holder, sizeof(ret->holder), (const char *)sqlite3_column_text(s, 0));
+		copy_text(ret->holder, sizeof(ret->holder), s, 0);
 		ret->n_renewed = sqlite3_column_int64(s, 1);
 	}
 	return sqlite3_finalize(s) == SQLITE_OK ? 0 : -EIO;
@@ -488,18 +460,8 @@ int store_read_lease(struct store *store, struct lease_row *ret)
 int store_write_lease(struct store *store, const struct lease_row *read,
 		      const struct lease_row *row)
 {
-	sqlite3_stmt *s;
-	int r;
-
-	r = prepare(store,
-		    "UPDATE lease SET holder = ?, renewed = ? WHERE holder = ? AND renewed = ?",
-		    &s);
-	if (r < 0)
-		return r;
-	bind_text(s, 1, row->holder);
-	sqlite3_bind_int64(s, 2, row->n_renewed);
-	bind_text(s, 3, read->holder);
-	sqlite3_bind_int64(s, 4, read->n_renewed);
-	r = finish(s);
-	return r < 0 ? r : sqlite3_changes(store->db) > 0;
+	return change_any(
+		store, "UPDATE lease SET holder = ?, renewed = ? WHERE holder = ? AND renewed = ?",
+		VALUES(TEXT(row->holder), NUMBER(row->n_renewed), TEXT(read->holder),
+		       NUMBER(read->n_renewed)));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the controller cannot ask anybody else for: which services there should be. And, for people,
- * which orders it gave. One SQLite file, which the command edits and the controller reads.
+ * What the controller cannot ask anybody else for: which services there should be, and which of several
+ * controllers gives orders. And, for people, which orders it gave and what nodes told it. One SQLite file,
+ * of which the command edits the services and shows the rest.
  */
 #ifndef CLUSTER_STORE_H
 #define CLUSTER_STORE_H
