@@ -136,8 +136,7 @@ int ctn_notify_find(struct ctn_device *device, unsigned int queue, phys_addr_t *
 
 /**
  * struct ctn_request - a message to the host and its answer
- * @pieces:	not the request's own; NULL where message.n_pieces is 0
- * @list:	the copy of them that the host reads
+ * @list:	a copy of its pieces, which the host reads; NULL where message.n_pieces is 0
  * @sent:	the host knows of it
  * @answered:	@answer is the host's, not that the device was lost
  */

@@ -14,7 +14,7 @@
 
 /**
  * struct kept - what a node's parameters point at
- * @values:	as they are packed, behind one pointer for each
+ * @pointers:	one for each value; the values lie behind them, as they are packed
  */
 struct kept {
 	struct kept *next;
