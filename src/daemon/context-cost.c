@@ -3,8 +3,8 @@
  * What a context costs on each device: no argument of a call tells it, so it is learnt from what the
  * devices say of processes that have just one, and reserved when the next context is asked for.
  *
- * It is kept in a file, with the driver's version as other drivers need other amounts: only the very
- * first context with a driver on a device is not known in advance.
+ * It is kept in a file, with the driver's version as other drivers need other amounts: of the very first
+ * context with a driver on a device alone AUDIT_CONTEXT_GUESS is reserved.
  */
 #include "daemon/daemon.h"
 

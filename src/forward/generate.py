@@ -208,7 +208,8 @@ def print_entries(calls):
             print(f"ENTRY({call.name}, ({names}), {words})")
 
 
-HEADING = """# The forwarding protocol
+HEADING = """<!-- SPDX-License-Identifier: Apache-2.0 -->
+# The forwarding protocol
 
 Made from `src/cuda/calls.def` and `src/forward/wire.def`, `transport.h`, `questions.def` and `question.h`; `transport.h`
 describes rings, grants and messages. The hash of the five is the version; sides of different hashes refuse each other and
