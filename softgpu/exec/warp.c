@@ -3,17 +3,13 @@
  * What the lanes of a warp do together: the second halves, when all that
  * belong to it have brought their values (barrier.c), and special registers.
  */
-#include <time.h>
-
 #include "softgpu/exec/block.h"
 #include "softgpu/exec/image.h"
+#include "softgpu/util/moment.h"
 
 u64 exec_now_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+	return moment_now_ns(CLOCK_MONOTONIC);
 }
 
 /* ---- shfl -------------------------------------------------------------------------------------- */
@@ -241,14 +237,6 @@ static u64 device_clock(const struct exec_launch *launch)
 	return exec_now_ns() * launch->device.clock_khz / 1000000;
 }
 
-static u64 wall_clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
-}
-
 /* Those that are the same for a whole block, or for the whole launch. */
 static u64 block_sreg(const struct warp *w, enum ptx_sreg sreg)
 {
@@ -299,9 +287,9 @@ static u64 block_sreg(const struct warp *w, enum ptx_sreg sreg)
 		return device_clock(launch) >> 32;
 	case PTX_SREG_GLOBALTIMER:
 	case PTX_SREG_GLOBALTIMER_LO:
-		return wall_clock_ns();
+		return moment_now_ns(CLOCK_REALTIME);
 	case PTX_SREG_GLOBALTIMER_HI:
-		return wall_clock_ns() >> 32;
+		return moment_now_ns(CLOCK_REALTIME) >> 32;
 	case PTX_SREG_TOTAL_SMEM_SIZE:
 	case PTX_SREG_AGGR_SMEM_SIZE:
 		return launch->shared_bytes;

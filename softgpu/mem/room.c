@@ -3,9 +3,9 @@
 
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "softgpu/mem/host.h"
+#include "softgpu/util/moment.h"
 
 /* So much is touched before anybody asks: the answer costs some 20 us. */
 #define UNASKED_MAX (8ULL << 20)
@@ -88,11 +88,8 @@ static bool look(void)
 bool room_left(void)
 {
 	static _Atomic uint64_t looked_ns;
-	struct timespec now;
-	uint64_t now_ns, before;
+	uint64_t now_ns = moment_now_ns(CLOCK_MONOTONIC), before;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	before = atomic_load_explicit(&looked_ns, memory_order_relaxed);
 	if (now_ns - before < LOOK_NS)
 		return true;

@@ -3,9 +3,9 @@
  * Values that are asked for by number. Those not in the table are not supported.
  */
 #include "softgpu/nvml/nvml.h"
+#include "softgpu/util/moment.h"
 
 #include <string.h>
-#include <time.h>
 
 static uint64_t zero(_unused_ unsigned dev)
 {
@@ -75,20 +75,12 @@ static const struct field *field_find(unsigned id)
 	return NULL;
 }
 
-static int64_t wall_clock_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 static void field_read(unsigned dev, nvmlFieldValue_t *value)
 {
 	const struct field *field = field_find(value->fieldId);
 	uint64_t n;
 
-	value->timestamp = wall_clock_us();
+	value->timestamp = (int64_t)(moment_now_ns(CLOCK_REALTIME) / 1000);
 	value->latencyUsec = 0;
 	memset(&value->value, 0, sizeof(value->value));
 	value->nvmlReturn = field ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;

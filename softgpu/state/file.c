@@ -13,6 +13,7 @@
  * limits of cgroups are set.
  */
 #include "softgpu/state/internal.h"
+#include "softgpu/util/moment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,10 +89,7 @@ static bool properties_equal(const struct state_properties *a, const struct stat
 
 static uint64_t wall_offset(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec - clock_now();
+	return moment_now_ns(CLOCK_REALTIME) - clock_now();
 }
 
 static int file_fill(int fd, const struct folder *folder, unsigned index)

@@ -3,18 +3,14 @@
  * Busy time per sample period: rings of buckets, each with the number of its period.
  */
 #include "softgpu/state/internal.h"
-
-#include <time.h>
+#include "softgpu/util/moment.h"
 
 #define BUSY_BITS 32
 #define BUSY_MASK ((1ull << BUSY_BITS) - 1)
 
 uint64_t clock_now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	return moment_now_ns(CLOCK_MONOTONIC);
 }
 
 static void bucket_add(state_bucket *bucket, uint64_t period, uint64_t ns)

@@ -9,9 +9,9 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "softgpu/cuda/test-driver.h"
+#include "softgpu/util/moment.h"
 
 #define FIRST_NS     500000000
 #define FIRST_NS_MAX 8000000000
@@ -126,14 +126,6 @@ static void test_events(CUstream a, CUstream b)
 	expect(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(event, a), "recording a destroyed event");
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* Both events are reached. */
 static float ms_between(CUevent from, CUevent to)
 {
@@ -150,7 +142,7 @@ static float ms_between(CUevent from, CUevent to)
 static float low_is_later(CUstream first, CUstream low, CUstream high, uint64_t ns)
 {
 	CUevent first_end, low_end, high_end;
-	uint64_t begin = now_ns();
+	uint64_t begin = moment_now_ns(CLOCK_MONOTONIC);
 	float ms = 0;
 
 	NEED(cuEventCreate(&first_end, 0));
@@ -168,7 +160,8 @@ static float low_is_later(CUstream first, CUstream low, CUstream high, uint64_t 
 	launch_timed(1000000, high);
 	NEED(cuEventRecord(high_end, high));
 	NEED(cuCtxSynchronize());
-	if (now_ns() - begin < ns + ns / 4 && ms_between(first_end, low_end) > 0)
+	if (moment_now_ns(CLOCK_MONOTONIC) - begin < ns + ns / 4 &&
+	    ms_between(first_end, low_end) > 0)
 		ms = ms_between(high_end, low_end);
 	NEED(cuEventDestroy_v2(first_end));
 	NEED(cuEventDestroy_v2(low_end));
