@@ -218,6 +218,7 @@ void print_add(struct exec_launch *launch, const char *format, ...)
 /* Gives the text to the launch's owner. */
 void print_flush(struct exec_launch *launch);
 
+/* The clock of nanosleep and of deadlines: CLOCK_MONOTONIC. */
 u64 exec_now_ns(void);
 
 #endif

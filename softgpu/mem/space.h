@@ -97,6 +97,7 @@ struct space_range {
 int space_add(struct space_range *range, uint64_t start, uint64_t span, enum space_access access,
 	      uint8_t whose);
 
+/** space_remove() - take out what space_add() has put in, by the same numbers */
 void space_remove(uint64_t start, uint64_t span);
 
 /** space_protect() - change what kernels may do in whole blocks */
@@ -114,7 +115,9 @@ struct space_slots;
 int space_slots_add(uint64_t block_addr, enum space_access access, uint8_t whose,
 		    struct space_slots **slots);
 
+/** space_slots_remove() - the block is nobody's any more; @slots stays the caller's */
 void space_slots_remove(struct space_slots *slots);
+/** space_slot_set(), space_slot_clear() - let a range have its part of the block, or not any more */
 void space_slot_set(struct space_slots *slots, struct space_range *range);
 void space_slot_clear(struct space_slots *slots, struct space_range *range);
 
@@ -125,6 +128,7 @@ void space_slot_clear(struct space_slots *slots, struct space_range *range);
  */
 int space_register(struct space_range *range);
 
+/** space_unregister() - take it out again */
 void space_unregister(struct space_range *range);
 
 /**

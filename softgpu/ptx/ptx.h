@@ -515,8 +515,10 @@ void ptx_module_free(struct ptx_module *module);
  */
 const struct ptx_symbol *ptx_symbol_find(const struct ptx_module *module, const char *name);
 
+/* ptx_op_name(), ptx_type_name() - as PTX spells them, a type without its dot */
 const char *ptx_op_name(enum ptx_op op);
 const char *ptx_type_name(enum ptx_type type);
+/* ptx_type_bytes() - of one value; 0 for PTX_TYPE_NONE */
 unsigned int ptx_type_bytes(enum ptx_type type);
 
 /* ptx_type_kind() - 'p', 'b', 'u', 's' or 'f' as in PTX_TYPES, 0 for PTX_TYPE_NONE */

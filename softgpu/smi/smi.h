@@ -49,6 +49,7 @@ struct smi_machine {
 nvmlReturn_t machine_read(struct smi_machine *ret, const char *which);
 void machine_done(struct smi_machine *machine);
 
+/** print_list(), print_table(), print_details() - the forms of -L, of no option, and of -q */
 void print_list(const struct smi_machine *machine);
 void print_table(const struct smi_machine *machine);
 void print_details(const struct smi_machine *machine);

@@ -52,6 +52,11 @@ void api_server_dispatch(struct api_server *server);
 void api_server_free(struct api_server *server);
 DEFINE_CLEANUP(struct api_server *, api_server_free)
 
+/**
+ * api_call_method(), api_call_args(), api_call_peer() - which method, with what, for whom
+ *
+ * Return: what is the call's, until it is answered.
+ */
 enum api_method_id api_call_method(const struct api_call *call);
 const json_t *api_call_args(const struct api_call *call);
 const struct api_peer *api_call_peer(const struct api_call *call);

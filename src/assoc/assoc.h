@@ -92,6 +92,9 @@ int assoc_of_pid(int proc_fd, pid_t pid, struct assoc_process *ret);
  */
 bool assoc_descends(int proc_fd, pid_t pid, pid_t of);
 
+/**
+ * assoc_runtime_name() - "podman"
+ */
 const char *assoc_runtime_name(enum assoc_runtime runtime);
 
 void assoc_place_done(struct assoc_place *place);

@@ -93,6 +93,7 @@ void engine_remove(struct engine *engine);
  */
 int engine_discard(const char *state_dir);
 
+/** engine_rung_now() - how calls are answered here: registers or supervised */
 enum engine_rung engine_rung_now(const struct engine *engine);
 
 /** engine_fd() - becomes readable when engine_dispatch() has something to do */
@@ -168,6 +169,11 @@ enum engine_binding {
 	ENGINE_BIND_TREE, /* id: process id; the process, what it starts, and what it has started */
 	ENGINE_BIND_DEFAULT, /* id ignored: who no other tenant matches */
 };
+/**
+ * engine_bind(), engine_unbind() - whose the calls of such processes are from now on
+ *
+ * Return: 0, ENGINE_E_GONE, or a fault, as where there is no room for one more.
+ */
 int engine_bind(struct engine *engine, uint32_t tenant, enum engine_binding kind, uint64_t id);
 int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id);
 

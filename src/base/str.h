@@ -95,6 +95,9 @@ struct text {
 	bool failed;
 };
 
+/**
+ * text_add() - add a string; text_addn() @n bytes of one, text_addf() what printf would write
+ */
 void text_add(struct text *t, const char *s);
 void text_addn(struct text *t, const char *s, size_t n);
 void text_addf(struct text *t, const char *fmt, ...) PRINTF(2, 3);
@@ -106,6 +109,9 @@ void text_addf(struct text *t, const char *fmt, ...) PRINTF(2, 3);
  */
 char *text_take(struct text *t);
 
+/**
+ * text_done() - drop what was built
+ */
 void text_done(struct text *t);
 
 #endif

@@ -69,6 +69,9 @@ struct nodes {
 int nodes_learn(struct nodes *nodes, struct node_facts *facts, size_t n_facts,
 		struct node_job *jobs, size_t n_jobs);
 
+/**
+ * nodes_find() - a node by its name in Slurm, or NULL
+ */
 struct node *nodes_find(const struct nodes *nodes, const char *name);
 
 /**

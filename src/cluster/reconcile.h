@@ -146,6 +146,9 @@ int reconcile(const struct reconcile_view *view, struct placement_device *books,
 
 void reconcile_actions_done(struct reconcile_actions *actions);
 
+/**
+ * reconcile_kind_name(), reconcile_reason_name() - the words that the log has for them
+ */
 const char *reconcile_kind_name(enum reconcile_kind kind);
 const char *reconcile_reason_name(enum reconcile_reason reason);
 

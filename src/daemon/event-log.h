@@ -97,6 +97,9 @@ struct event_log_state {
 	uint64_t n_lost;
 	const char *reason;
 };
+/**
+ * event_log_state() - how it is now; the reason is the log's, until its next call
+ */
 void event_log_state(const struct event_log *log, struct event_log_state *ret);
 
 /**
@@ -135,6 +138,9 @@ int event_log_get(struct event_log *log, uint64_t id, uid_t uid, json_t **ret);
  */
 uint64_t event_log_count(const struct event_log *log, enum event_kind kind);
 
+/**
+ * event_kind_name() - as in event-kinds.def: "refused"
+ */
 const char *event_kind_name(enum event_kind kind);
 
 /**

@@ -111,6 +111,9 @@ void tenants_collect(struct tenants *tenants);
  */
 int tenants_meet(struct tenants *tenants, uid_t uid);
 
+/**
+ * tenants_find(), tenants_by_number() - a tenant, or NULL: also of number 0, which all share that have none
+ */
 struct tenant *tenants_find(const struct tenants *tenants, const char *name);
 struct tenant *tenants_by_number(const struct tenants *tenants, uint32_t number);
 

@@ -197,6 +197,9 @@ struct policy_state {
 int policy_decide(const struct policy_numbers *numbers, struct policy_state *state,
 		  const struct policy_sample *sample, struct policy_actions *ret);
 
+/**
+ * policy_kind_name(), policy_reason_name() - the words that incidents have for them
+ */
 const char *policy_kind_name(enum policy_kind kind);
 const char *policy_reason_name(enum policy_reason reason);
 

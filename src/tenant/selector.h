@@ -72,6 +72,11 @@ char *selector_print(const struct selector *selector);
  */
 bool selector_equal(const struct selector *a, const struct selector *b);
 
+/**
+ * selector_copy() - a copy of its own
+ *
+ * Return: 0 or -ENOMEM.
+ */
 int selector_copy(const struct selector *from, struct selector *ret);
 
 void selector_done(struct selector *selector);

@@ -89,6 +89,11 @@ int spec_write(struct ini *ini, const struct tenant_spec *tenant);
  */
 int device_spec_write(struct ini *ini, const struct device_spec *device);
 
+/**
+ * tenant_spec_copy() - a copy of its own
+ *
+ * Return: 0, or -ENOMEM with @ret as it was.
+ */
 int tenant_spec_copy(const struct tenant_spec *from, struct tenant_spec *ret);
 void tenant_spec_done(struct tenant_spec *tenant);
 void specs_done(struct specs *specs);

@@ -15,6 +15,7 @@ struct event_shared;
 /** event_find() - CUDA_ERROR_INVALID_HANDLE if there is no such event */
 CUresult event_find(CUevent handle, struct event **ret);
 
+/** event_context() - the one that it was made in; no reference of the caller's */
 struct context *event_context(const struct event *event);
 
 /** event_record() - cuEventRecord */
@@ -35,6 +36,8 @@ void event_point_unref(struct event_point *point);
 
 /** event_point_reach() - the stream has come to it at @time_ns; only the first time counts */
 void event_point_reach(struct event_point *point, uint64_t time_ns);
+
+/** event_point_is_reached(), event_point_time() - has the stream come to it, and when */
 bool event_point_is_reached(const struct event_point *point);
 uint64_t event_point_time(const struct event_point *point);
 

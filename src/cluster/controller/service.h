@@ -42,6 +42,9 @@ struct services {
 	size_t n;
 };
 
+/**
+ * service_find(), service_by_id() - a service, or NULL; it is the list's
+ */
 const struct service *service_find(const struct services *services, const char *name);
 const struct service *service_by_id(const struct services *services, uint32_t id);
 void services_done(struct services *services);
@@ -52,6 +55,8 @@ void services_done(struct services *services);
  * Return: 0, or -EINVAL.
  */
 int service_order_parse(const char *text, enum placement_order *ret);
+
+/** service_order_name() - what service_order_parse() reads */
 const char *service_order_name(enum placement_order order);
 
 /**

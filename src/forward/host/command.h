@@ -40,7 +40,10 @@ struct reader {
 	bool failed;
 };
 
+/** command_reader() - at the beginning of its body */
 struct reader command_reader(const struct command *command);
+
+/** reader_word() - the next 8 bytes, 0 where they are not all there */
 uint64_t reader_word(struct reader *reader);
 
 /** reader_bytes() - the next piece, NULL where it is not all there */
