@@ -87,8 +87,7 @@ CALL(nvmlDeviceGetMigDeviceHandleByIndex, nvmlDevice_t device, _unused_ unsigned
 	return r == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND : r;
 }
 
-CALL(nvmlDeviceGetTotalEccErrors, nvmlDevice_t device, _unused_ int type, _unused_ int counter,
-     unsigned long long *count)
+static nvmlReturn_t no_errors(nvmlDevice_t device, unsigned long long *count)
 {
 	unsigned dev;
 	nvmlReturn_t r = device_check(device, count, &dev);
@@ -98,15 +97,16 @@ CALL(nvmlDeviceGetTotalEccErrors, nvmlDevice_t device, _unused_ int type, _unuse
 	return r;
 }
 
+CALL(nvmlDeviceGetTotalEccErrors, nvmlDevice_t device, _unused_ int type, _unused_ int counter,
+     unsigned long long *count)
+{
+	return no_errors(device, count);
+}
+
 CALL(nvmlDeviceGetMemoryErrorCounter, nvmlDevice_t device, _unused_ int type, _unused_ int counter,
      _unused_ int location, unsigned long long *count)
 {
-	unsigned dev;
-	nvmlReturn_t r = device_check(device, count, &dev);
-
-	if (r == NVML_SUCCESS)
-		*count = 0;
-	return r;
+	return no_errors(device, count);
 }
 
 static nvmlReturn_t none_retired(nvmlDevice_t device, unsigned *count)
