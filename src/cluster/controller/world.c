@@ -179,7 +179,7 @@ static void book_list(const struct world *world, const char *node, const char *l
  */
 static void count_other(struct world *world, const job_info_t *from)
 {
-	struct hostlist *nodes = slurm_hostlist_create(from->nodes ? from->nodes : "");
+	_cleanup_(hostlist_freep) struct hostlist *nodes = hostlist_of(from->nodes);
 	uint32_t permille = gpu_request_noted_compute(from->admin_comment);
 	const char *list;
 	struct gres item;
@@ -197,8 +197,6 @@ static void count_other(struct world *world, const job_info_t *from)
 		}
 		free(node);
 	}
-	if (nodes)
-		slurm_hostlist_destroy(nodes);
 }
 
 /* Restarted since it was given a device, and held: its node has sent it away. */
@@ -258,7 +256,7 @@ static int add_node_job(struct world *world, uint32_t id, const char *node)
 
 static int add_to_nodes(struct world *world, const job_info_t *job)
 {
-	struct hostlist *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
+	_cleanup_(hostlist_freep) struct hostlist *nodes = hostlist_of(job->nodes);
 	char *node;
 	int r = 0;
 
@@ -266,8 +264,6 @@ static int add_to_nodes(struct world *world, const job_info_t *job)
 		r = add_node_job(world, job->job_id, node);
 		free(node);
 	}
-	if (nodes)
-		slurm_hostlist_destroy(nodes);
 	return r;
 }
 

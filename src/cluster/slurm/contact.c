@@ -109,12 +109,9 @@ static int is_heard(const char *node)
 
 static bool is_of_node(const job_info_t *job, const char *node)
 {
-	struct hostlist *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
-	bool found = nodes && slurm_hostlist_find(nodes, node) >= 0;
+	_cleanup_(hostlist_freep) struct hostlist *nodes = hostlist_of(job->nodes);
 
-	if (nodes)
-		slurm_hostlist_destroy(nodes);
-	return found;
+	return nodes && slurm_hostlist_find(nodes, node) >= 0;
 }
 
 static int load_kept(struct contact *c, uint64_t now)

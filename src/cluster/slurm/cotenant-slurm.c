@@ -44,8 +44,8 @@ static int failed(const char *what)
 /* Is one of these nodes among those? */
 static bool is_in(const char *these, const char *those)
 {
-	struct hostlist *a = slurm_hostlist_create(these);
-	struct hostlist *b = slurm_hostlist_create(those ? those : "");
+	_cleanup_(hostlist_freep) struct hostlist *a = hostlist_of(these);
+	_cleanup_(hostlist_freep) struct hostlist *b = hostlist_of(those);
 	bool found = false;
 	char *node;
 
@@ -53,10 +53,6 @@ static bool is_in(const char *these, const char *those)
 		found |= slurm_hostlist_find(b, node) >= 0;
 		free(node);
 	}
-	if (a)
-		slurm_hostlist_destroy(a);
-	if (b)
-		slurm_hostlist_destroy(b);
 	return found;
 }
 
@@ -76,7 +72,7 @@ static bool is_here(const char *node_name, const char *hostname)
 /* The nodes of a job that are this machine, and those that were excluded before. */
 static char *nodes_to_avoid(const job_info_t *job)
 {
-	struct hostlist *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
+	_cleanup_(hostlist_freep) struct hostlist *nodes = hostlist_of(job->nodes);
 	char hostname[256] = "", *node;
 	struct text t = {};
 
@@ -89,8 +85,6 @@ static char *nodes_to_avoid(const job_info_t *job)
 			text_addf(&t, "%s%s", t.len ? "," : "", node);
 		free(node);
 	}
-	if (nodes)
-		slurm_hostlist_destroy(nodes);
 	return text_take(&t);
 }
 
@@ -217,7 +211,7 @@ static int do_word(const char *word, uint32_t job, char *text)
 static int usage(void)
 {
 	fprintf(stderr, "usage: cotenant-slurm notify|suspend|resume|evict|kill JOB [TEXT|PEAK]\n"
-			"       cotenant-slurm contact NODE\n");
+			"       cotenant-slurm contact NODE [LINE]\n");
 	return 2;
 }
 

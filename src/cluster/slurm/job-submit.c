@@ -164,7 +164,8 @@ static int book(const job_desc_msg_t *job, struct inventory_request *request, ch
 		char **ret_message)
 {
 	char reason[INVENTORY_REASON];
-	struct hostlist *nodes = job->req_nodes ? slurm_hostlist_create(job->req_nodes) : NULL;
+	_cleanup_(hostlist_freep) struct hostlist *nodes =
+		job->req_nodes ? hostlist_of(job->req_nodes) : NULL;
 	int r;
 
 	if (nodes) {
@@ -172,8 +173,6 @@ static int book(const job_desc_msg_t *job, struct inventory_request *request, ch
 		request->userdata = nodes;
 	}
 	r = watch_choose(request, ret, reason);
-	if (nodes)
-		slurm_hostlist_destroy(nodes);
 	if (r == -EAGAIN) {
 		*ret = untyped(request);
 		if (!*ret)

@@ -8,8 +8,23 @@
 #ifndef SLURM_SLURM_API_H
 #define SLURM_SLURM_API_H
 
+#include "base/base.h"
+
 #include <slurm/slurm.h>
 
 #pragma GCC poison hostlist_t
+
+/** hostlist_of() - the names in "n[1-3],n7", of which there are none in NULL; hostlist_free() ends it */
+static inline struct hostlist *hostlist_of(const char *nodes)
+{
+	return slurm_hostlist_create(nodes ? nodes : "");
+}
+
+static inline void hostlist_free(struct hostlist *list)
+{
+	if (list)
+		slurm_hostlist_destroy(list);
+}
+DEFINE_CLEANUP(struct hostlist *, hostlist_free)
 
 #endif

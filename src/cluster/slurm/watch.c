@@ -53,7 +53,7 @@ static int load_nodes(struct inventory *inventory)
 
 static void use_of_job(struct inventory *inventory, const job_info_t *job)
 {
-	struct hostlist *nodes = slurm_hostlist_create(job->nodes ? job->nodes : "");
+	_cleanup_(hostlist_freep) struct hostlist *nodes = hostlist_of(job->nodes);
 	uint32_t i;
 	char *node;
 
@@ -63,8 +63,6 @@ static void use_of_job(struct inventory *inventory, const job_info_t *job)
 			inventory_use(inventory, node, job->gres_detail_str[i]);
 		free(node);
 	}
-	if (nodes)
-		slurm_hostlist_destroy(nodes);
 }
 
 static int load_jobs(struct inventory *inventory)
