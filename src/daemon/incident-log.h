@@ -15,7 +15,7 @@
  * struct incident - one tenant's over-use, from first sight to the end
  * @open_us:	since the epoch; @close_us is 0 while it goes on
  * @state:	the last step in a word
- * @frozen:	what carry_resume() needs where the tenant is suspended, else ""
+ * @frozen:	what overuse_thaw() needs where the tenant is suspended, else ""
  */
 struct incident {
 	uint64_t id;
