@@ -90,11 +90,24 @@ static void wait_charged(uint64_t bytes)
 	CHECK(charged == bytes);
 }
 
+/*
+ * Whoever gave the charge back, in a thread of its own, may still have the lock of these books. Whoever
+ * has had it after him may take them away.
+ */
+static void wait_through(struct vram *vram)
+{
+	struct vram_range range;
+
+	CHECK(vram_alloc(vram, BLOCK, SPACE_READ_WRITE, &range) == 0);
+	vram_release(&range);
+}
+
 static void fixture_end(struct fixture *f)
 {
 	struct share_import import;
 
 	wait_charged(0);
+	wait_through(f->vram);
 	CHECK(share_import(&f->ticket, &import) == SHARE_E_GONE);
 	vram_free(f->vram);
 	close(f->to_child[1]);
