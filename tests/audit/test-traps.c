@@ -741,6 +741,17 @@ static void allocate_inside(void)
 	CHECK(CUDA("cuMemAlloc_v2", &address, 10 * MIB) == 0);
 }
 
+static void on_signal(_unused_ int signal)
+{
+	allocate_inside();
+}
+
+static void signal_inside(void)
+{
+	fakes->inside = NULL;
+	raise(SIGUSR1);
+}
+
 static void calls_inside_calls(void)
 {
 	unsigned long address;
@@ -754,6 +765,13 @@ static void calls_inside_calls(void)
 	fakes->inside = NULL;
 	allocate(20 * MIB);
 	EXPECT(30 * MIB);
+	/* A handler's call is taken for the driver's own, until the device tells. */
+	signal(SIGUSR1, on_signal);
+	fakes->inside = signal_inside;
+	allocate(20 * MIB);
+	EXPECT(50 * MIB);
+	CHECK(settle(60 * MIB) == 0);
+	EXPECT(60 * MIB);
 }
 
 /* Sizes that are not simply an argument. */
