@@ -2,7 +2,6 @@
 """What /proc says of processes that may end at any moment, also between opening a file there and reading it."""
 import pathlib
 import re
-import time
 
 
 def read(pid, name):
@@ -20,6 +19,10 @@ def children(pid):
 
 def name_of(pid):
     return read(pid, "comm").strip()
+
+
+def children_called(pid, name):
+    return [child for child in children(pid) if name_of(child) == name]
 
 
 def stat_of(pid):
@@ -48,13 +51,3 @@ def is_listening(path):
     """Whether somebody waits for connections at a unix socket: its file is there a moment before."""
     sockets = [line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()]
     return any(words[3] == "00010000" and words[-1] == str(path) for words in sockets)
-
-
-def wait_until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("it did not come to be")

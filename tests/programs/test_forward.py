@@ -11,7 +11,8 @@ import time
 import pytest
 
 from conftest import HERE, ROOT, make, run, toolkit
-from processes import children, name_of, read, wait_until
+from processes import children_called, read
+from waiting import eventually
 
 COTENANT = ROOT / "build" / "bin" / "cotenant"
 
@@ -85,11 +86,11 @@ class Holder:
         self.process = subprocess.Popen([COTENANT, "forward", "--", *map(str, command)], env=env, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.guest = int(self.process.stdout.readline().split()[1])
-        self.broker = next(c for c in children(self.process.pid) if name_of(c) == "cotenant-vm")
-        self.worker = wait_until(lambda: self.workers())[0]
+        self.broker = children_called(self.process.pid, "cotenant-vm")[0]
+        self.worker = eventually(self.workers, "the program has a worker")[0]
 
     def workers(self):
-        return [c for c in children(self.broker) if name_of(c) == "cotenant-worker"]
+        return children_called(self.broker, "cotenant-worker")
 
     def go_on(self):
         """Lets the program make its next call; its exit code, output and how long it took."""
@@ -110,7 +111,7 @@ def holder(gpu, program, ptx):
 def test_the_device_is_lost_when_the_hosts_side_is_killed(holder, who):
     os.kill(getattr(holder, who), signal.SIGKILL)
     # Until the worker has gone after its broker it does what it is asked.
-    wait_until(lambda: not pathlib.Path(f"/proc/{holder.worker}").exists())
+    eventually(lambda: not pathlib.Path(f"/proc/{holder.worker}").exists(), "the worker is gone")
     code, output, seconds = holder.go_on()
     assert code == 1 and "CUDA_ERROR_DEVICE_UNAVAILABLE" in output
     assert seconds < LOST_SECONDS + LATE_SECONDS
@@ -119,7 +120,7 @@ def test_the_device_is_lost_when_the_hosts_side_is_killed(holder, who):
 def test_no_worker_is_left_of_a_killed_process(holder):
     os.kill(holder.guest, signal.SIGKILL)
     assert holder.process.wait(timeout=60) == 128 + signal.SIGKILL
-    wait_until(lambda: not pathlib.Path(f"/proc/{holder.worker}").exists())
+    eventually(lambda: not pathlib.Path(f"/proc/{holder.worker}").exists(), "the worker is gone")
 
 
 def test_a_killed_worker_is_nobody_elses_loss(gpu, program, ptx, tmp_path):
@@ -132,8 +133,8 @@ def test_a_killed_worker_is_nobody_elses_loss(gpu, program, ptx, tmp_path):
         process = subprocess.Popen([COTENANT, "forward", "--", "sh", "-c", script], env=gpu, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert process.stdout.readline() == "ready\n"
-        broker = next(c for c in children(process.pid) if name_of(c) == "cotenant-vm")
-        first = next(c for c in children(broker) if name_of(c) == "cotenant-worker")
+        broker = children_called(process.pid, "cotenant-vm")[0]
+        first = children_called(broker, "cotenant-worker")[0]
         os.kill(first, signal.SIGKILL)
         assert [process.stdout.readline() for _ in range(2)] == ["8 threads right\n", "done\n"]
     # The first has nothing more to wait for.

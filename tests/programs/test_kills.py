@@ -11,11 +11,12 @@ import time
 
 import pytest
 
+from broker import Broker
 from conftest import ROOT, SOFTGPU, toolkit
-from processes import children, is_gone, name_of, wait_until
+from processes import is_gone
+from waiting import eventually
 
 KILLS = int(os.environ.get("KILLS", "10"))
-BIN = ROOT / "build" / "bin"
 LOST_SECONDS = 2
 # What a busy machine adds.
 LATE_SECONDS = 8 if "KILLS" in os.environ else 58
@@ -80,16 +81,11 @@ def broker_of(gpu, tmp_path):
     started = []
 
     def start():
-        process = subprocess.Popen([BIN / "cotenant-vm", "--socket", tmp_path / "socket", "--worker",
-                                    BIN / "cotenant-worker", "--driver", SOFTGPU / "libcuda.so.1"], env=gpu,
-                                   stdout=subprocess.PIPE, text=True)
-        started.append(process)
-        assert process.stdout.readline() == "ready\n"
-        return process
+        started.append(Broker("--socket", tmp_path / "socket", gpu))
+        return started[-1]
     yield start
-    for process in started:
-        process.kill()
-        process.wait()
+    for broker in started:
+        broker.kill()
 
 
 @pytest.fixture
@@ -109,16 +105,12 @@ def guest(gpu, tmp_path, command):
         process.wait()
 
 
-def workers(broker):
-    return [c for c in children(broker.pid) if name_of(c) == "cotenant-worker"]
-
-
-def n_descriptors(process):
+def n_descriptors(broker):
     """The least in a moment: a request that is under way has some, and a session that ends is not at its end at once."""
-    least = len(os.listdir(f"/proc/{process.pid}/fd"))
+    least = len(os.listdir(f"/proc/{broker.pid}/fd"))
     for _ in range(50):
         time.sleep(0.01)
-        least = min(least, len(os.listdir(f"/proc/{process.pid}/fd")))
+        least = min(least, len(os.listdir(f"/proc/{broker.pid}/fd")))
     return least
 
 
@@ -128,7 +120,8 @@ def any_moment(seed):
 
 def used_memory(gpu):
     """Of each device, all processes together."""
-    out = subprocess.run([BIN / "softgpu-smi", "-q"], env=gpu, capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([ROOT / "build/bin/softgpu-smi", "-q"], env=gpu, capture_output=True, text=True,
+                         check=True).stdout
     return re.findall(r"Used +: (\d+)", out)
 
 
@@ -150,8 +143,8 @@ def test_a_guests_process_is_killed(gpu, broker_of, guest):
         any_moment(seed)
         victim.kill()
         victim.wait()
-        wait_until(lambda: not workers(broker))
-    wait_until(lambda: n_descriptors(broker) <= idle)
+        eventually(lambda: not broker.workers(), "the worker is gone")
+    eventually(lambda: n_descriptors(broker) <= idle, "the broker has closed what it had open")
     assert used_memory(gpu) == before
 
 
@@ -159,17 +152,17 @@ def test_a_worker_is_killed(gpu, broker_of, guest):
     """One guest's, again and again, while another works on beside it."""
     broker = broker_of()
     beside = guest()
-    others = set(workers(broker))
+    others = set(broker.workers())
     idle = n_descriptors(broker)
     for seed in range(KILLS):
         victim = guest()
-        worker, = set(workers(broker)) - others
+        worker, = set(broker.workers()) - others
         any_moment(seed)
         os.kill(worker, signal.SIGKILL)
         is_told(victim)
-        wait_until(lambda: set(workers(broker)) == others)
-    wait_until(lambda: n_descriptors(broker) <= idle)
-    assert beside.poll() is None and broker.poll() is None
+        eventually(lambda: set(broker.workers()) == others, "the worker is gone")
+    eventually(lambda: n_descriptors(broker) <= idle, "the broker has closed what it had open")
+    assert beside.poll() is None and broker.is_running()
 
 
 def test_the_broker_is_killed(gpu, broker_of, guest):
@@ -177,10 +170,9 @@ def test_the_broker_is_killed(gpu, broker_of, guest):
     for seed in range(KILLS):
         broker = broker_of()
         victim = guest()
-        worker, = workers(broker)
+        worker, = broker.workers()
         any_moment(seed)
         broker.kill()
-        broker.wait()
         is_told(victim)
-        wait_until(lambda: is_gone(worker))
+        eventually(lambda: is_gone(worker), "the worker is gone")
     assert used_memory(gpu) == before

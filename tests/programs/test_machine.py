@@ -8,10 +8,10 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, SOFTGPU
-from processes import children, name_of, wait_until
+from broker import Broker
+from conftest import ROOT
+from waiting import eventually
 
-BIN = ROOT / "build" / "bin"
 FRONT = ROOT / "build" / "src" / "forward" / "test-front"
 
 # What test-front has shared with the worker when it pauses: block and heap, and a grant of three pages.
@@ -20,21 +20,16 @@ SHARED = (64 << 10) + (16 << 20) + 3 * 4096
 
 @pytest.fixture
 def broker(gpu, tmp_path):
-    socket = tmp_path / "machine"
-    process = subprocess.Popen([BIN / "cotenant-vm", "--vm", socket, "--worker", BIN / "cotenant-worker",
-                                "--driver", SOFTGPU / "libcuda.so.1"], env=gpu, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    process.path = socket
-    yield process
-    process.kill()
-    process.wait()
+    one = Broker("--vm", tmp_path / "machine", gpu)
+    yield one
+    one.kill()
 
 
 class Front:
     """test-front, at its pause."""
 
     def __init__(self, broker):
-        self.process = subprocess.Popen([FRONT, broker.path], text=True, stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([FRONT, broker.socket], text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
         self.lines = []
         for line in self.process.stdout:
@@ -47,8 +42,8 @@ class Front:
         return "".join(self.lines) + out
 
 
-def processes(broker, name):
-    return [c for c in children(broker.pid) if name_of(c) == name]
+def is_alone(broker):
+    return not broker.workers() and not broker.mappers()
 
 
 def mapped_of_guest(pid):
@@ -60,13 +55,13 @@ def mapped_of_guest(pid):
 def test_a_session_from_its_beginning_to_its_end(broker):
     out = Front(broker).go_on()
     assert "NOT OK" not in out and "end: of the queue" in out, out
-    wait_until(lambda: not processes(broker, "cotenant-worker") and not processes(broker, "cotenant-mapper"))
+    eventually(lambda: is_alone(broker), "worker and mapper are gone")
 
 
 def test_a_worker_has_what_was_granted_and_no_way_to_the_rest(broker):
     front = Front(broker)
-    worker, = processes(broker, "cotenant-worker")
-    mapper, = processes(broker, "cotenant-mapper")
+    worker, = broker.workers()
+    mapper, = broker.mappers()
     assert mapped_of_guest(worker) == SHARED
     descriptors = [os.readlink(path) for path in pathlib.Path(f"/proc/{worker}/fd").iterdir()]
     assert not [name for name in descriptors if "memfd:ram" in name]
@@ -77,18 +72,18 @@ def test_a_worker_has_what_was_granted_and_no_way_to_the_rest(broker):
     assert "NOT OK" not in front.go_on()
 
 
-@pytest.mark.parametrize("who", ["cotenant-worker", "cotenant-mapper"])
+@pytest.mark.parametrize("who", [Broker.workers, Broker.mappers])
 def test_whoever_dies_takes_the_session_along(broker, who):
     front = Front(broker)
-    os.kill(processes(broker, who)[0], signal.SIGKILL)
-    wait_until(lambda: not processes(broker, "cotenant-worker") and not processes(broker, "cotenant-mapper"))
+    os.kill(who(broker)[0], signal.SIGKILL)
+    eventually(lambda: is_alone(broker), "worker and mapper are gone")
     assert front.go_on().count("NOT OK") == 1
-    assert broker.poll() is None
+    assert broker.is_running()
 
 
 def test_nothing_is_left_of_a_killed_qemu(broker):
     front = Front(broker)
     front.process.kill()
-    wait_until(lambda: not processes(broker, "cotenant-worker") and not processes(broker, "cotenant-mapper"))
+    eventually(lambda: is_alone(broker), "worker and mapper are gone")
     # And the next one is served.
     assert "NOT OK" not in Front(broker).go_on()

@@ -18,6 +18,8 @@ import time
 
 import pytest
 
+from waiting import PATIENCE, eventually
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COTENANT = ROOT / "build/bin/cotenant"
 COTENANTD = ROOT / "build/bin/cotenantd"
@@ -29,19 +31,6 @@ GIB = 1 << 30
 OUT_OF_MEMORY = 2
 # Users without an account: the kernel knows them by number alone.
 ALICE, BOB = 61001, 61002
-
-
-# What a machine needs that is busy with other things: a test that passes does not wait for it.
-PATIENCE = 60
-
-
-def eventually(condition, what, seconds=PATIENCE):
-    """Waits until condition() is true, and returns its value."""
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-    return value
 
 
 class Tenant:

@@ -3,14 +3,14 @@
 import os
 import re
 import socket
-import subprocess
 
 import pytest
 
+import broker as brokers
 from boot import boot, machine, make_initramfs
 from conftest import BUILD, LIBRARY, programs
 from cudart import compiled
-from processes import children, name_of, wait_until
+from waiting import eventually
 
 COUNTERS = "/sys/class/misc/cotenant0/counters"
 PROGRAMS = ["kernels", "pipeline", "graph", "ipc", "vmm", "threads", "hosts", "order"]
@@ -24,27 +24,16 @@ LATE_MS = 58000
 ENDS = int(os.environ.get("GUEST_ENDS", "5"))
 
 
-class Broker:
-    """cotenant-vm for one virtual machine."""
+class Broker(brokers.Broker):
+    """For one virtual machine."""
 
     def __init__(self, folder, env):
-        self.socket = folder / "machine"
-        command = [BUILD / "bin/cotenant-vm", "--vm", self.socket, "--worker", BUILD / "bin/cotenant-worker",
-                   "--driver", BUILD / "softgpu/libcuda.so.1"]
-        self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout.readline() == "ready\n"
+        super().__init__("--vm", folder / "machine", env)
 
     def devices(self, share="on"):
         return ["-machine", "q35,memory-backend=ram", "-object", f"memory-backend-memfd,id=ram,size=1024M,share={share}",
                 "-chardev", f"socket,id=cotenant,path={self.socket}", "-device",
                 "vhost-user-fs-pci,chardev=cotenant,tag=cotenant,num-request-queues=2,queue-size=1024,page-per-vq=on"]
-
-    def workers(self):
-        return [c for c in children(self.process.pid) if name_of(c) == "cotenant-worker"]
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture
@@ -221,11 +210,11 @@ def test_guests_that_end_in_every_way(tmp_path, driver, broker, guest, own_progr
         free.add(vm.wait_for(r"ready: (\d+) of")[1])
         assert len(one.workers()) == 1
         vm.send(what)
-        wait_until(lambda: not one.workers())
+        eventually(lambda: not one.workers(), "the worker is gone")
     for _ in range(ENDS):
         free.add(vm.wait_for(r"ready: (\d+) of")[1])
         vm.kill()
-        wait_until(lambda: not one.workers())
+        eventually(lambda: not one.workers(), "the worker is gone")
         vm = guest(command)
     free.add(vm.wait_for(r"ready: (\d+) of")[1])
     # The device's memory is what it was each time.
@@ -263,13 +252,13 @@ def test_a_machine_is_saved_without_the_device(tmp_path, driver, broker, guest, 
     first.wait_for(r"ready: \d+ of")
     monitor(consoles[0], "device_del gpu")
     assert first.wait_for(r"lost: (\w+) after")[1] == "CUDA_ERROR_DEVICE_UNAVAILABLE"
-    wait_until(lambda: not monitor_says(consoles[0], "info pci", 'id "gpu"') and not one.workers(), 60)
+    eventually(lambda: not monitor_says(consoles[0], "info pci", 'id "gpu"') and not one.workers(), "the device is gone")
     monitor(consoles[0], f"migrate exec:cat>{tmp_path}/saved")
-    wait_until(lambda: monitor_says(consoles[0], "info migrate", "Migration status: completed"), 60)
+    eventually(lambda: monitor_says(consoles[0], "info migrate", "Migration status: completed"), "it is saved")
     first.kill()
     incoming = ["-incoming", f"exec:cat {tmp_path}/saved"]
     second = guest(machine(built.kernel, archive, devices=[*others, *SLOT, *incoming, *monitors[1]]))
-    wait_until(lambda: monitor_says(consoles[1], "info status", "VM status: running"), 60)
+    eventually(lambda: monitor_says(consoles[1], "info status", "VM status: running"), "it goes on")
     monitor(consoles[1], f"device_add {device}")
     second.wait_for(r"ready: \d+ of")
     assert len(one.workers()) == 1
