@@ -33,6 +33,11 @@ OUT_OF_MEMORY = 2
 ALICE, BOB = 61001, 61002
 
 
+def as_user(user):
+    """What a command begins with that a user runs; nothing without one."""
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+
+
 class Tenant:
     """A running tenant program: ask() sends it a command and returns its answer in words."""
 
@@ -162,8 +167,7 @@ class Host:
         return (self.dir / "log").read_text()
 
     def command(self, *words, user=None):
-        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        return subprocess.run([str(word) for word in [*become, COTENANT, *words]], env=self.env, text=True,
+        return subprocess.run([str(word) for word in [*as_user(user), COTENANT, *words]], env=self.env, text=True,
                               capture_output=True, timeout=60)
 
     def cotenant(self, *words, user=None):
@@ -208,14 +212,12 @@ class Host:
 
     def run(self, *options, name=None, user=None, device=0):
         """Starts a tenant program by `cotenant run`."""
-        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
         named = ["--name", name] if name else []
-        return self.add([*become, COTENANT, "run", *named, *options, "--", TENANT, device])
+        return self.add([*as_user(user), COTENANT, "run", *named, *options, "--", TENANT, device])
 
     def spawn(self, user=None, device=0):
         """Starts a tenant program as anybody would, without cotenant."""
-        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        return self.add([*become, TENANT, device])
+        return self.add([*as_user(user), TENANT, device])
 
     def add(self, command):
         """Starts a tenant program by any command; "cotenant" stands for the one of this build."""

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import COTENANT, GIB, MIB, OUT_OF_MEMORY, PATIENCE, ROOT, SOFTGPU, eventually
+from conftest import COTENANT, GIB, MIB, OUT_OF_MEMORY, PATIENCE, ROOT, SOFTGPU, as_user, eventually
 
 EVADER = ROOT / "build/tests/system/evader"
 GATE = ["--gate", "--gate-device", "/dev/null"]
@@ -27,8 +27,7 @@ def gated(host):
 
 
 def evade(host, how, size):
-    become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
-    return host.add([*become, COTENANT, "run", "--name", NAME, *GATE, "--", EVADER, how, size,
+    return host.add([*as_user(USER), COTENANT, "run", "--name", NAME, *GATE, "--", EVADER, how, size,
                       SOFTGPU / "libcuda.so.1"])
 
 

@@ -6,10 +6,12 @@ import os
 import pwd
 import re
 import signal
+import subprocess
 import time
 
 import pytest
-from conftest import ALICE, BOB, COTENANT, GIB, MIB, OUT_OF_MEMORY, PATIENCE, TENANT, eventually, kill_if_there
+from conftest import (ALICE, BOB, COTENANT, COTENANTD, GIB, MIB, OUT_OF_MEMORY, PATIENCE, TENANT, as_user, eventually,
+                      kill_if_there)
 
 # Until the answers of those who work on while their daemon is killed and comes back, several times.
 LOADED = 4 * PATIENCE
@@ -204,7 +206,7 @@ def test_nesting_is_no_way_out(host):
     host.cotenant("set", "--user", ALICE, "memory.max=1G")
     runs = deepest * [COTENANT, "run", "--"]
     assert "one in the other" in host.refused("run", "--", *runs, "true", user=ALICE)
-    tenant = host.add(["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}", "--clear-groups", *runs, TENANT]).started()
+    tenant = host.add([*as_user(ALICE), *runs, TENANT]).started()
     assert tenant.info()[1] == GIB
     assert tenant.alloc(512 * MIB) > 0
     assert tenant.alloc(512 * MIB) == -OUT_OF_MEMORY
@@ -248,8 +250,8 @@ def test_names_that_are_no_text(host, cgroup):
     inner.mkdir()
     (host.dir / name).symlink_to(TENANT)
     host.cotenant("set", "--user", ALICE, "memory.max=512M")
-    tenant = host.add(["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec "$@"', inner, "setpriv", f"--reuid={ALICE}",
-                       f"--regid={ALICE}", "--clear-groups", host.dir / name, "0"]).started()
+    tenant = host.add(["sh", "-c", 'echo $$ >"$0/cgroup.procs"; exec "$@"', inner, *as_user(ALICE),
+                       host.dir / name, "0"]).started()
     assert tenant.alloc(256 * MIB) > 0 and tenant.alloc(GIB) == -OUT_OF_MEMORY
     shown = eventually(lambda: [p for p in host.json("ps")["processes"] if p["pid"] == tenant.pid()], "it is listed")
     assert shown[0]["command"] == "??[31m (deleted" and shown[0]["cgroup"] == f"/{folder.name}/??[31m (deleted)"
@@ -513,8 +515,6 @@ def test_two_daemons_side_by_side(host, second_host):
 
 
 def test_a_second_daemon_leaves_the_first_alone(host):
-    import subprocess
-    from conftest import COTENANTD
     done = subprocess.run([str(w) for w in [COTENANTD, *host.options]], env=host.env, capture_output=True, text=True,
                           timeout=PATIENCE)
     assert done.returncode == 1 and "another cotenantd" in done.stderr
