@@ -145,13 +145,19 @@ def test_an_ask_within_its_request_is_given_room(fast_host):
     assert owner.ask("check") == ["right"]
 
 
-def test_who_is_suspended_outlives_no_daemon(fast_host):
-    host = fast_host
+def suspended_without_daemon(host):
+    """A tenant that was stopped, and has a question to answer, by a daemon that is dead since."""
     tenant = borrower_of(host, "t", "--memory.policy", "suspend", "--memory.grace", "0")
     eventually(lambda: "suspend" in words(host, "t") and actions(host, "t")[1][2], "it is suspended")
     tenant.send("check")
     host.kill()
     assert not tenant.has_answered(0.5)
+    return tenant
+
+
+def test_who_is_suspended_outlives_no_daemon(fast_host):
+    host = fast_host
+    tenant = suspended_without_daemon(host)
     host.start()
     assert words(host, "t")[-1] == "clear" and actions(host, "t")[-1][1] == "daemon-restart"
     # It is still beyond its request: a new incident, after it could run for three samples.
@@ -162,11 +168,7 @@ def test_who_is_suspended_outlives_no_daemon(fast_host):
 
 def test_who_is_suspended_goes_on_when_enforcement_is_taken_away(fast_host):
     host = fast_host
-    tenant = borrower_of(host, "t", "--memory.policy", "suspend", "--memory.grace", "0")
-    eventually(lambda: "suspend" in words(host, "t") and actions(host, "t")[1][2], "it is suspended")
-    tenant.send("check")
-    host.kill()
-    assert not tenant.has_answered(0.5)
+    tenant = suspended_without_daemon(host)
     subprocess.run(host.daemon_command("--remove"), check=True, timeout=60)
     assert tenant.answer() == ["right"] and tenant.end() == 0
     host.start()
