@@ -6,8 +6,6 @@ import re
 import shutil
 import subprocess
 
-import pytest
-
 from system_conftest import SOFTGPU, TENANT, eventually
 
 IMAGE = "localhost/tenant:1"

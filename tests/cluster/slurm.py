@@ -21,7 +21,7 @@ import tempfile
 import time
 
 from networks import HEAD
-from system_conftest import COTENANT, MIB, ROOT, SOFTGPU, TENANT, Host, eventually
+from system_conftest import ROOT, SOFTGPU, TENANT, Host, eventually
 
 PLUGINS = ROOT / "build/src/cluster/slurm"
 BATCH = ROOT / "build/bin/cotenant-slurm"

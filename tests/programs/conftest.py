@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from building import MADE, PROGRAMS as HERE, ROOT, SOFTGPU, make, run, toolkit, virtual_environment
+from building import PROGRAMS as HERE, ROOT, SOFTGPU, make, run, toolkit, virtual_environment
 
 
 def nvrtc_compile(cuda):
