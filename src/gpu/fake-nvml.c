@@ -154,7 +154,8 @@ int fake_graphics_processes(nvml_device device, unsigned *n, struct nvml_process
 	return NVML_OK;
 }
 
-EXPORT unsigned fake_n_asked; /* for samples */
+EXPORT unsigned fake_n_asked;	 /* for samples */
+EXPORT unsigned fake_n_busy = 1; /* who was at work */
 
 int fake_process_samples(_unused_ nvml_device device, struct nvml_process_sample *ret, unsigned *n,
 			 unsigned long long since)
@@ -163,11 +164,15 @@ int fake_process_samples(_unused_ nvml_device device, struct nvml_process_sample
 	if (since >= 5000)
 		return NVML_NOT_FOUND;
 	if (!ret || *n < 1) {
-		*n = 1;
+		*n = fake_n_busy;
 		return NVML_INSUFFICIENT_SIZE;
 	}
-	*n = 1;
-	ret[0] = (struct nvml_process_sample){ .pid = 1001, .time_us = 5000, .sm_percent = 33 };
+	/* What there is room for, without a word about the rest. */
+	*n = *n < fake_n_busy ? *n : fake_n_busy;
+	for (unsigned i = 0; i < *n; i++)
+		ret[i] = (struct nvml_process_sample){ .pid = 1001 + i,
+						       .time_us = 5000,
+						       .sm_percent = 33 };
 	return NVML_OK;
 }
 

@@ -162,6 +162,12 @@ static int read_samples(struct nvml *nvml, unsigned device, uint64_t since_us, u
 		nvml->call.process_samples(nvml->handles[device], nvml->samples, ret_n, since_us));
 }
 
+/* The library may say that there was no room, or fill what there is and say nothing. */
+static bool may_be_cut_off(const struct nvml *nvml, int r)
+{
+	return r == -ENOSPC || (r == 0 && nvml->n_room && nvml->samples[nvml->n_room - 1].time_us);
+}
+
 static int nvml_activity(struct gpu *gpu, unsigned device, uint64_t since_us,
 			 struct gpu_activity *ret, size_t cap, size_t *ret_n)
 {
@@ -173,7 +179,7 @@ static int nvml_activity(struct gpu *gpu, unsigned device, uint64_t since_us,
 	if (!nvml->call.process_samples)
 		return -EOPNOTSUPP;
 	r = read_samples(nvml, device, since_us, &n);
-	if (r == -ENOSPC) {
+	if (may_be_cut_off(nvml, r)) {
 		r = make_room(nvml, MAX(n, nvml->n_room) + ROOM_FOR_MORE);
 		if (r == 0)
 			r = read_samples(nvml, device, since_us, &n);

@@ -52,16 +52,22 @@ static void test_questions(struct gpu *gpu, const char *library)
 {
 	void *fake = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
 	unsigned *n_asked = fake ? dlsym(fake, "fake_n_asked") : NULL, before;
-	struct gpu_activity activity[4];
+	unsigned *n_busy = fake ? dlsym(fake, "fake_n_busy") : NULL;
+	struct gpu_activity activity[32];
 	size_t n = 0;
 
-	if (!check(n_asked, "gpu: the library that was opened"))
+	if (!check(n_asked && n_busy, "gpu: the library that was opened"))
 		return;
 	gpu->ops->activity(gpu, 0, 0, activity, 4, &n);
 	before = *n_asked;
 	check(gpu->ops->activity(gpu, 1, 0, activity, 4, &n) == 0 && n == 1 &&
 		      activity[0].time_us == 5000 && *n_asked == before + 1,
 	      "gpu: with room for all samples a device is asked once");
+	*n_busy = 20;
+	check(gpu->ops->activity(gpu, 1, 0, activity, 32, &n) == 0 && n == 20 &&
+		      activity[19].pid == 1020,
+	      "gpu: more were at work than there was room for, and the library says nothing");
+	*n_busy = 1;
 	dlclose(fake);
 }
 
