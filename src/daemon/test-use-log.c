@@ -29,6 +29,22 @@ static void test_recent(void)
 	use_log_done(&log);
 }
 
+static void test_much(void)
+{
+	struct use_log log = {};
+	struct use_sample s = { .tenant = 1 };
+	json_t *list;
+
+	for (s.pid = 1; s.pid <= (int)USE_LOG_RECENT_MAX + 100; s.pid++)
+		use_log_sample(&log, &s);
+	list = use_log_recent(&log, 1, 0);
+	check(json_array_size(list) == USE_LOG_RECENT_MAX &&
+		      json_integer_value(json_object_get(json_array_get(list, 0), "pid")) == 101,
+	      "recent: where there are too many, the latest");
+	json_decref(list);
+	use_log_done(&log);
+}
+
 static void test_minutes(void)
 {
 	struct use_of a = {
@@ -121,6 +137,7 @@ static void test_many(void)
 int main(void)
 {
 	test_recent();
+	test_much();
 	test_minutes();
 	test_many();
 	return check_result();

@@ -28,18 +28,37 @@ void use_log_sample(struct use_log *log, const struct use_sample *sample)
 	use_samples_add(&log->recent, sample);
 }
 
+/* @skip: how many of the oldest are left out */
 struct recent {
 	json_t *list;
 	uint32_t tenant;
 	uint64_t now_ms;
+	size_t n;
+	size_t skip;
 };
+
+static bool is_asked_for(const struct use_sample *s, const struct recent *recent)
+{
+	return !recent->tenant || s->tenant == recent->tenant;
+}
+
+static void count_recent(const struct use_sample *s, void *userdata)
+{
+	struct recent *recent = userdata;
+
+	recent->n += is_asked_for(s, recent);
+}
 
 static void add_recent(const struct use_sample *s, void *userdata)
 {
-	const struct recent *recent = userdata;
+	struct recent *recent = userdata;
 
-	if (recent->tenant && s->tenant != recent->tenant)
+	if (!is_asked_for(s, recent))
 		return;
+	if (recent->skip) {
+		recent->skip--;
+		return;
+	}
 	json_array_append_new(
 		recent->list,
 		json_pack("{s:I, s:i, s:i, s:I, s:i}", "ago_ms",
@@ -50,8 +69,10 @@ static void add_recent(const struct use_sample *s, void *userdata)
 
 json_t *use_log_recent(const struct use_log *log, uint32_t tenant, uint64_t now_ms)
 {
-	struct recent recent = { json_array(), tenant, now_ms };
+	struct recent recent = { .list = json_array(), .tenant = tenant, .now_ms = now_ms };
 
+	use_samples_each(&log->recent, now_ms, count_recent, &recent);
+	recent.skip = recent.n - MIN(recent.n, USE_LOG_RECENT_MAX);
 	use_samples_each(&log->recent, now_ms, add_recent, &recent);
 	return recent.list;
 }

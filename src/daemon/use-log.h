@@ -56,8 +56,11 @@ void use_log_minute(struct use_log *log, struct history_db *db, uint64_t now_us,
  */
 void use_log_flush(struct use_log *log, struct history_db *db);
 
+/* So many samples are told at once: a user may ask, and each is an object of some hundred bytes. */
+#define USE_LOG_RECENT_MAX 65536U
+
 /**
- * use_log_recent() - the samples of a tenant, oldest first, as an array of objects
+ * use_log_recent() - the latest USE_LOG_RECENT_MAX samples of a tenant, oldest first, as an array of objects
  * @tenant:	by its id; 0 for all
  */
 json_t *use_log_recent(const struct use_log *log, uint32_t tenant, uint64_t now_ms);

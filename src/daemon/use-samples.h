@@ -3,7 +3,7 @@
  * Samples of the last ten minutes, in memory.
  *
  * 500 processes that change all the time make 300,000 samples in ten minutes. So each is written as what is
- * different from the one before it, mostly seven bytes, into blocks that begin anew and go as a whole:
+ * different from the one before it, some nine bytes, into blocks that begin anew and go as a whole:
  *
  *	time	later by so many ms		a varint
  *	pid	another one by so much		a varint, the sign in its lowest bit
