@@ -89,7 +89,7 @@ int child_wait(pid_t child, const sigset_t *set, void (*each_second)(void *userd
 	}
 }
 
-/* The daemon's answer; NULL where it knows of no such tenant. */
+/* The daemon's answer; NULL where it knows of no such tenant, or gives none. */
 static json_t *tenant_ended(const struct ctl *ctl, const char *tenant)
 {
 	struct api_error error;
@@ -115,13 +115,22 @@ bool child_tenant_end(const struct ctl *ctl, const char *tenant, json_int_t *ret
 	return evicted;
 }
 
+/* Signals are still blocked. */
+static bool is_told_to_end(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM));
+}
+
 void child_tenant_forget(const struct ctl *ctl, const char *tenant)
 {
 	static const struct timespec pause = { .tv_nsec = 20000000 };
 	bool gone = false;
 	unsigned i;
 
-	for (i = 0; !gone && i < FORGET_TRIES; i++) {
+	for (i = 0; !gone && i < FORGET_TRIES && !is_told_to_end(); i++) {
 		json_t *reply = tenant_ended(ctl, tenant);
 
 		gone = !reply || json_is_true(json_object_get(reply, "gone"));

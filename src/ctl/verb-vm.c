@@ -137,7 +137,7 @@ static int run(const struct ctl *ctl, const char *name)
 int verb_vm_run(const struct ctl *ctl)
 {
 	const char *name = ctl_option(ctl, "name");
-	struct ctl whole;
+	struct ctl whole = {};
 	int r;
 
 	if (!name || !str_is_name(name))
