@@ -67,9 +67,8 @@ static inline void test_wait(int socket)
 
 static inline pid_t test_role(void (*role)(int socket), int socket, int socket_of_other)
 {
-	pid_t pid = test_fork();
+	pid_t pid = child_new();
 
-	CHECK(pid >= 0);
 	if (pid == 0) {
 		/* So that whoever waits here sees when the other one has ended early. */
 		close(socket_of_other);

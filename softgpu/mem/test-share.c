@@ -73,7 +73,7 @@ static void fixture_start(struct fixture *f)
 	((char *)f->range.space.addr)[5] = 42;
 
 	CHECK(pipe(f->to_child) == 0 && pipe(f->to_parent) == 0);
-	f->child = test_fork();
+	f->child = child_new();
 	if (f->child == 0)
 		child_main(f);
 	close(f->to_child[0]);
@@ -165,7 +165,7 @@ static void test_inheritance(void)
 	pid_t child;
 
 	CHECK(pipe(pipe_fds) == 0);
-	child = test_fork();
+	child = child_new();
 	if (child == 0) {
 		CHECK(vram_new(VRAM_DEVICE, "test", 1ULL << 32, SPACE_EVERYONE, &charge, &vram) ==
 		      0);

@@ -2,11 +2,10 @@
 /* What the tests beside these sources share: a check that says where it failed. */
 #pragma once
 
-#include <signal.h>
+#include "softgpu/util/test-child.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
@@ -15,19 +14,6 @@
 			exit(1);                                                                   \
 		}                                                                                  \
 	} while (0)
-
-/*
- * As fork(). The child ends with the test, which may do so at any check: whoever reads its output waits
- * until nobody has it any more.
- */
-static inline pid_t test_fork(void)
-{
-	pid_t pid = fork();
-
-	if (pid == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return pid;
-}
 
 struct test_case {
 	const char *shows;

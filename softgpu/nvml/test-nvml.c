@@ -7,6 +7,7 @@
 #include "src/nvml/nvml_abi.h"
 #include "softgpu/state/test-cgroup.h"
 #include "softgpu/util/check.h"
+#include "softgpu/util/test-child.h"
 #include "softgpu/util/test-dir.h"
 
 #include <dlfcn.h>
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,23 +58,6 @@ static void *symbol(const char *name)
 		exit(1);
 	}
 	return address;
-}
-
-/*
- * As fork(). No test goes on without its child: it would kill process -1, which is all. Nor does the child
- * without the test, which ends where a name is missing: it would keep the test's output open.
- */
-static pid_t child_new(void)
-{
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		exit(1);
-	if (pid == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return pid;
 }
 
 static nvmlDevice_t device(unsigned index)

@@ -7,13 +7,13 @@
  * that they need fails. What they take "not supported" from may answer so.
  */
 #include "softgpu/nvml/test-tools.h"
+#include "softgpu/util/test-child.h"
 #include "softgpu/util/test-dir.h"
 
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,12 +67,9 @@ static pid_t hold(void)
 	char byte;
 	pid_t pid;
 
-	fflush(stdout);
 	if (pipe(ready) < 0)
 		exit(1);
-	pid = fork();
-	if (pid < 0)
-		exit(1);
+	pid = child_new();
 	if (pid > 0) {
 		close(ready[1]);
 		if (read(ready[0], &byte, 1) != 1)
@@ -80,7 +77,6 @@ static pid_t hold(void)
 		close(ready[0]);
 		return pid;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (config_load(&config) != 0 || state_open(&config, STATE_CONFIGURE, &state) != 0 ||
 	    state_attach(state) != 0 || state_charge(state, 0, HELD_BYTES) != 0)
 		_exit(1);

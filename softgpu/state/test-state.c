@@ -5,6 +5,7 @@
 #include "softgpu/state/internal.h"
 #include "softgpu/state/test-cgroup.h"
 #include "softgpu/util/check.h"
+#include "softgpu/util/test-child.h"
 #include "softgpu/util/test-dir.h"
 
 #include <errno.h>
@@ -17,7 +18,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,23 +64,6 @@ static uint64_t used(struct state *state)
 
 	state_memory_device(state, 0, &memory);
 	return memory.used_bytes;
-}
-
-/*
- * As fork(). The child ends with the test, which may do so early: whoever reads its output waits until
- * nobody has it any more.
- */
-static pid_t child_new(void)
-{
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		exit(1);
-	if (pid == 0)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return pid;
 }
 
 /* Runs @body in a child that then waits to be killed; returns when the body is through. */
