@@ -41,6 +41,7 @@ int leftover_check(const struct ram *ram, pid_t pid, uint64_t at, uint64_t size)
 	_cleanup_fclose_ FILE *maps = NULL;
 	_cleanup_free_ char *line = NULL;
 	char path[64];
+	bool has_space = false;
 	size_t room = 0;
 	int r;
 
@@ -48,8 +49,16 @@ int leftover_check(const struct ram *ram, pid_t pid, uint64_t at, uint64_t size)
 	r = file_open_at(AT_FDCWD, path, &maps);
 	if (r < 0)
 		return r;
-	while (getline(&line, &room, maps) > 0)
+	while (getline(&line, &room, maps) > 0) {
+		has_space = true;
 		if (is_leftover(ram, line, at, size))
 			return -EBUSY;
-	return ferror(maps) ? -EIO : 0;
+	}
+	if (ferror(maps))
+		return -EIO;
+	/*
+	 * Where its first thread has ended the file is empty, and still its other threads, or its mapper, have all that
+	 * it had.
+	 */
+	return has_space ? 0 : -ESRCH;
 }

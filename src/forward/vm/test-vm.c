@@ -9,9 +9,12 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define PAGE	  4096
@@ -82,6 +85,54 @@ static void test_leftover(void)
 	munmap(ram.regions[0].at, region.size);
 	check(leftover_check(&ram, getpid(), at, region.size) == 0, "leftover: none after its end");
 	ram.regions[0].at = NULL;
+}
+
+static void *stay(_unused_ void *arg)
+{
+	pause();
+	return NULL;
+}
+
+/* Ends its first thread, and goes on in another. */
+static _Noreturn void hide(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, stay, NULL) == 0)
+		syscall(SYS_exit, 0);
+	_exit(1);
+}
+
+static bool is_hidden(pid_t pid)
+{
+	char path[64], line[256] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		abort();
+	fclose(f);
+	return strstr(line, ") Z ");
+}
+
+static void test_leftover_of_threads(void)
+{
+	struct ram_region region = { .size = 8 * PAGE, .fd = memory_new(RAM_SIZE) };
+	uint64_t at;
+	pid_t pid;
+
+	check(ram_set(&ram, &region, 1) == 0, "leftover: memory");
+	at = (uint64_t)(uintptr_t)ram.regions[0].at;
+	pid = fork();
+	if (pid == 0)
+		hide();
+	while (!is_hidden(pid))
+		usleep(1000);
+	check(waitpid(pid, NULL, WNOHANG) == 0 && leftover_check(&ram, pid, at, PAGE) == -ESRCH,
+	      "leftover: what goes on without its first thread is not taken for one that has nothing");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 static void ring_begin(void)
@@ -263,6 +314,7 @@ int main(void)
 
 	test_ram();
 	test_leftover();
+	test_leftover_of_threads();
 	ring_begin();
 	test_chains();
 	test_indirect();
