@@ -276,9 +276,10 @@ static const int refused[] = {
 	SYS_rt_tgsigqueueinfo,
 	SYS_setpriority,
 	SYS_prlimit64,
-	/* memory of others that is mapped here must not grow into more of it */
+	/* memory of others that is mapped here must not grow into more of it, nor stay in a pipe when it is no more */
 	SYS_mremap,
 	SYS_remap_file_pages,
+	SYS_vmsplice,
 	/* the network */
 	SYS_socket,
 	SYS_socketpair,
