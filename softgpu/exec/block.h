@@ -40,15 +40,17 @@ struct exec_launch {
 	void *print_arg;
 	struct print_buffer printed;
 
+	u64 n_blocks;
+	_Atomic u64 next_block; /* first that was not started, or past the last */
+
 	/* What the workers share; lock guards it. */
 	pthread_mutex_t lock;
-	u64 n_blocks;
-	u64 next_block; /* first that was not started */
-	u64 n_left;	/* blocks that have not ended */
+	u64 n_left;	/* blocks that have not ended, as far as workers have told */
 	u32 n_resident; /* started and not ended */
 	u32 max_resident;
 	u32 n_running;	     /* resident blocks that a worker has right now */
-	struct block *ready; /* the others, oldest first */
+	_Atomic u32 n_ready; /* the others, */
+	struct block *ready; /* oldest first */
 	struct block **ready_end;
 	struct block *unused; /* blocks that have ended, for the next to start */
 	bool prefer_new;      /* the last block polled: what it waits for may not have started */

@@ -2,7 +2,9 @@
 /*
  * Launches: blocks over workers, a slice at a time.
  *
- * A worker takes a block, runs it for a while and takes the next. Blocks of an
+ * A worker takes a block, runs it for a while and takes the next. Blocks may be
+ * short, so where one has ended the worker goes on with the next of the grid in
+ * its place, and comes back to what all share once a slice. Blocks of an
  * ordinary grid start in order; more are started than there are workers only
  * when those that run poll for something, since that may be what a later block
  * has to do. All blocks of a cooperative grid are started at once.
@@ -18,6 +20,9 @@
 
 /* Instructions of threads before another block may have the worker: about a millisecond. */
 #define BLOCK_SLICE (1u << 20)
+
+/* So often the clock is looked at while one short block follows another. */
+#define LOOK_AT_CLOCK (32u << 10)
 
 /* Memory for the blocks of a grid that is not cooperative. */
 #define RESIDENT_MAX_BYTES (256ull << 20)
@@ -84,6 +89,7 @@ static void ready_put(struct exec_launch *launch, struct block *block)
 	block->next = NULL;
 	*launch->ready_end = block;
 	launch->ready_end = &block->next;
+	launch->n_ready++;
 }
 
 static struct block *ready_take(struct exec_launch *launch, u64 now)
@@ -99,12 +105,35 @@ static struct block *ready_take(struct exec_launch *launch, u64 now)
 		*at = block->next;
 		if (launch->ready_end == &block->next)
 			launch->ready_end = at;
+		launch->n_ready--;
 		return block;
 	}
 	return NULL;
 }
 
-static struct block *start_block(struct exec_launch *launch)
+/* Starts the next block of the grid in the place of one that has ended, or is new; false: there is none. */
+static bool start_in(struct exec_launch *launch, struct block *block)
+{
+	u64 index;
+
+	/* Each worker goes past the end once at most. */
+	if (launch->next_block >= launch->n_blocks)
+		return false;
+	index = launch->next_block++;
+	if (index >= launch->n_blocks)
+		return false;
+	block_start(block, index);
+	return true;
+}
+
+static void put_unused(struct exec_launch *launch, struct block *block)
+{
+	block->next = launch->unused;
+	launch->unused = block;
+}
+
+/* NULL: no memory, or another worker has started the last one. */
+static struct block *start_block(struct exec_launch *launch, bool *ret_memory)
 {
 	struct block *block = launch->unused;
 
@@ -112,10 +141,13 @@ static struct block *start_block(struct exec_launch *launch)
 		launch->unused = block->next;
 	else
 		block = block_new(launch);
-	if (!block)
+	*ret_memory = block != NULL;
+	if (block && !start_in(launch, block)) {
+		put_unused(launch, block);
 		return NULL;
-	block_start(block, launch->next_block++);
-	launch->n_resident++;
+	}
+	if (block)
+		launch->n_resident++;
 	return block;
 }
 
@@ -130,7 +162,8 @@ static int start_cooperative(struct exec_launch *launch)
 		return r;
 	memset((void *)(uintptr_t)launch->workspace, 0, 256);
 	while (launch->next_block < launch->n_blocks) {
-		struct block *block = start_block(launch);
+		bool memory;
+		struct block *block = start_block(launch, &memory);
 
 		if (!block)
 			return -ENOMEM;
@@ -240,14 +273,15 @@ static bool slice_over(const struct exec_launch *launch)
 static struct block *take_new(struct exec_launch *launch)
 {
 	struct block *block;
+	bool memory;
 
-	if (launch->next_block == launch->n_blocks || launch->n_resident >= launch->max_resident)
+	if (launch->next_block >= launch->n_blocks || launch->n_resident >= launch->max_resident)
 		return NULL;
-	block = start_block(launch);
+	block = start_block(launch, &memory);
 	/* Without memory for one more, those that are there have to do. */
-	if (!block)
+	if (!memory)
 		launch->max_resident = launch->n_resident;
-	if (!block && !launch->n_resident)
+	if (!memory && !launch->n_resident)
 		launch->fault = EXEC_FAULT_MEMORY;
 	return block;
 }
@@ -266,10 +300,42 @@ static struct block *take_block(struct exec_launch *launch)
 	return block ? block : take_new(launch);
 }
 
-static void put_block(struct exec_launch *launch, struct block *block,
-		      const struct block_progress *p)
+/* What a worker has done since it took a block. */
+struct turn {
+	u64 executed;		    /* instructions */
+	u64 n_ended;		    /* blocks before the last */
+	struct block_progress last; /* of the block that it has now */
+};
+
+/* Runs a block, and in its place those that follow, while nobody else waits for the worker. */
+static void run_blocks(struct exec_launch *launch, struct block *block, u64 budget,
+		       struct turn *ret)
 {
-	launch->instructions += p->executed;
+	u64 used = 0, look = LOOK_AT_CLOCK;
+
+	ret->executed = 0;
+	for (ret->n_ended = 0;; ret->n_ended++) {
+		block_run(block, budget - used, launch->deadline_ns, &ret->last);
+		ret->executed += ret->last.executed;
+		used += ret->last.executed + ret->last.spun;
+		if (!ret->last.ended || used >= budget || launch->n_ready)
+			return;
+		if (launch->deadline_ns && used >= look) {
+			if (exec_now_ns() >= launch->deadline_ns)
+				return;
+			look = used + LOOK_AT_CLOCK;
+		}
+		if (!start_in(launch, block))
+			return;
+	}
+}
+
+static void put_block(struct exec_launch *launch, struct block *block, const struct turn *turn)
+{
+	const struct block_progress *p = &turn->last;
+
+	launch->instructions += turn->executed;
+	launch->n_left -= turn->n_ended;
 	if (p->fault && !launch->fault) {
 		launch->fault = p->fault;
 		memcpy(launch->message, p->message, sizeof(launch->message));
@@ -277,8 +343,7 @@ static void put_block(struct exec_launch *launch, struct block *block,
 	if (p->ended) {
 		launch->n_left--;
 		launch->n_resident--;
-		block->next = launch->unused;
-		launch->unused = block;
+		put_unused(launch, block);
 		return;
 	}
 	launch->prefer_new = p->spun > p->executed || p->waits;
@@ -299,17 +364,16 @@ static void work(void *arg)
 	while (!slice_over(launch)) {
 		u64 left = launch->budget - launch->instructions;
 		struct block *block = take_block(launch);
-		struct block_progress progress;
+		struct turn turn;
 
 		if (!block)
 			break;
 		launch->n_running++;
 		pthread_mutex_unlock(&launch->lock);
-		block_run(block, left < BLOCK_SLICE ? left : BLOCK_SLICE, launch->deadline_ns,
-			  &progress);
+		run_blocks(launch, block, left < BLOCK_SLICE ? left : BLOCK_SLICE, &turn);
 		pthread_mutex_lock(&launch->lock);
 		launch->n_running--;
-		put_block(launch, block, &progress);
+		put_block(launch, block, &turn);
 	}
 	pthread_mutex_unlock(&launch->lock);
 	_mm_setcsr(control);
