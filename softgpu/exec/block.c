@@ -27,6 +27,37 @@ static void frame_reset_top(struct frame *f)
 		f->top[l] = f->code->local_bytes;
 }
 
+static void warp_start(struct warp *w)
+{
+	struct frame *f = w->kernel_frame;
+
+	f->code = w->block->launch->code;
+	f->live = w->lanes;
+	f->kept = 0;
+	/* Only alloca moves it. */
+	if (f->code->deep)
+		frame_reset_top(f);
+	w->frame = f;
+	w->base[0] = f->regs;
+	w->base[1] = f->code->constants;
+	w->pc = f->code->insns;
+	w->active = w->lanes;
+	w->slice_end = WARP_SLICE;
+	w->is_new = true;
+	w->alive = w->lanes;
+	w->turn = ALL_LANES;
+	w->last_turn = 0;
+	w->last_led = 0;
+	w->sleeping = false;
+	w->n_fragments = 1;
+	w->current = 0;
+	w->fragments[0] = (struct fragment){
+		.pc = f->code->insns,
+		.frame = f,
+		.mask = w->lanes,
+	};
+}
+
 static struct warp *warp_new(struct block *block, u32 index)
 {
 	const struct exec_launch *launch = block->launch;
@@ -61,6 +92,7 @@ static struct warp *warp_new(struct block *block, u32 index)
 		w->tid[1][l] = thread / launch->block[0] % launch->block[1];
 		w->tid[2][l] = thread / launch->block[0] / launch->block[1];
 	}
+	warp_start(w);
 	return w;
 }
 
@@ -147,30 +179,6 @@ static void block_forget_barriers(struct block *block)
 	block->barriers_used = 0;
 }
 
-static void warp_start(struct warp *w)
-{
-	struct frame *f = w->kernel_frame;
-
-	f->code = w->block->launch->code;
-	f->live = w->lanes;
-	f->kept = 0;
-	/* Only alloca moves it. */
-	if (f->code->deep)
-		frame_reset_top(f);
-	w->alive = w->lanes;
-	w->turn = ALL_LANES;
-	w->last_turn = 0;
-	w->last_led = 0;
-	w->sleeping = false;
-	w->n_fragments = 1;
-	w->current = 0;
-	w->fragments[0] = (struct fragment){
-		.pc = f->code->insns,
-		.frame = f,
-		.mask = w->lanes,
-	};
-}
-
 /* Division of 32 bits is much faster than that of 64, and nearly all grids allow it. */
 static void place_block(struct block *block, u64 index)
 {
@@ -197,8 +205,7 @@ void block_start(struct block *block, u64 index)
 	/* Threads that end leave none behind; a fault does. */
 	if (block->barriers_used)
 		block_forget_barriers(block);
-	for (u32 i = 0; i < block->n_warps; i++)
-		warp_start(block->warps[i]);
+	block->fresh = true;
 }
 
 /* ---- faults ------------------------------------------------------------------------------------- */
@@ -262,6 +269,15 @@ static u64 first_wake(const struct block *block)
 	return first;
 }
 
+/* What a warp has done since the last time. */
+static void take_progress(struct warp *w, struct block_progress *ret)
+{
+	ret->executed += w->executed;
+	ret->spun += w->spun;
+	w->executed = 0;
+	w->spun = 0;
+}
+
 /* A turn of one warp; whether it ran at all. */
 static bool run_warp(struct warp *w, struct block_progress *ret)
 {
@@ -269,14 +285,64 @@ static bool run_warp(struct warp *w, struct block_progress *ret)
 
 	if (!w->n_fragments)
 		return false;
-	w->executed = 0;
-	w->spun = 0;
 	warp_run(w, WARP_SLICE);
 	any = w->executed != 0;
-	ret->executed += w->executed;
-	ret->spun += w->spun;
-	w->executed = 0;
+	take_progress(w, ret);
 	return any;
+}
+
+static void warp_renew(struct warp *w)
+{
+	if (!w->is_new)
+		warp_start(w);
+}
+
+/*
+ * Warps of most kernels go from start to end in compiled code, and are then as they were: one after
+ * the other, until one has more to do. Returns how many have ended, and that the next is under way.
+ */
+static u32 pass_warps(struct block *block, const struct jit_code *jit, struct block_progress *ret,
+		      bool *ret_under_way)
+{
+	bool ended = true;
+	u32 n = 0;
+
+	while (ended && n < block->n_warps && ret->executed + ret->spun < LOOK_AT_CLOCK) {
+		struct warp *w = block->warps[n];
+
+		warp_renew(w);
+		ended = exec_compiler->pass(w, jit);
+		w->is_new = ended && w->n_fragments == 1;
+		take_progress(w, ret);
+		n += ended;
+	}
+	*ret_under_way = !ended;
+	return n;
+}
+
+/* What is not done with that is the interpreter's, and sees that the others have ended. */
+static void run_fresh(struct block *block, struct block_progress *ret)
+{
+	const struct jit_code *jit = block->launch->code->jit[block->launch->rows];
+	bool under_way = false;
+	u32 n_ended = jit ? pass_warps(block, jit, ret, &under_way) : 0;
+
+	block->fresh = false;
+	block->n_alive -= n_ended;
+	if (!block->n_alive)
+		return;
+	block->turn = n_ended;
+	for (u32 i = 0; i < block->n_warps; i++) {
+		struct warp *w = block->warps[i];
+
+		if (i < n_ended) {
+			w->n_fragments = 0;
+			w->alive = 0;
+		} else if (i > n_ended || !under_way) {
+			warp_renew(w);
+		}
+		w->is_new = false;
+	}
 }
 
 static void run_warps(struct block *block, struct block_progress *ret, u64 budget, u64 deadline_ns)
@@ -309,6 +375,8 @@ void block_run(struct block *block, u64 budget, u64 deadline_ns, struct block_pr
 	fault.code = EXEC_FAULT_NONE;
 	this_fault = &fault;
 	if (!setjmp(fault.away)) {
+		if (block->fresh)
+			run_fresh(block, ret);
 		run_warps(block, ret, budget, deadline_ns);
 	} else {
 		for (u32 i = 0; i < block->n_warps; i++)

@@ -140,6 +140,11 @@ struct exec_compiler {
 	void (*compile)(struct code *code, bool rows); /* before every launch */
 	/* There is compiled code for launches like this one. */
 	int (*enter)(struct warp *w, const struct insn *in, const struct jit_code *jit);
+	/*
+	 * Takes a warp that was just started as far as compiled code goes. Whether all its lanes
+	 * came to the end of the kernel, with which nothing was done yet.
+	 */
+	bool (*pass)(struct warp *w, const struct jit_code *jit);
 	void (*release)(struct jit_code *jit);
 };
 

@@ -298,6 +298,7 @@ struct warp {
 	u32 last_led;	 /* lane that the last group of a brx.idx was chosen by */
 	u32 members;	 /* for the second half of a warp-wide operation: who takes part */
 	bool sleeping;	 /* a fragment may be FRAGMENT_SLEEP */
+	bool is_new;	 /* nothing has changed since it was made or started */
 	u32 frame_bytes; /* held by frames other than the kernel's */
 	u32 barrier_arrived[N_BARRIERS];
 	struct fragment fragments[LANES];
@@ -319,6 +320,7 @@ struct block {
 	u32 n_warps;
 	u32 n_alive; /* warps with living lanes */
 	u32 turn;    /* the warp that runs next */
+	bool fresh;  /* none of the warps has been started */
 	u8 *shared;
 	u32 shared_size;
 	u8 *local;

@@ -149,6 +149,68 @@ static void test_divergence(void)
 	kit_check(is_done(&o) && o.out[0] == 64, "a lock that 64 threads want at once");
 }
 
+/* ---- lanes that end before others ---------------------------------------------------------------- */
+
+#define LANE	 "and.b32 %r4, %r0, 31; "
+#define END_IF_P "@%p bra END; "
+
+/* How many of a warp go on where five do not. */
+static u32 without_five(u32 thread, u32 n_block)
+{
+	u32 lane = thread % n_block % 32, n_lanes = n_block - (thread % n_block - lane);
+
+	return lane < 5 ? 0 : (n_lanes < 32 ? n_lanes : 32) - 5;
+}
+
+static const char few_text[] =
+	KERNEL(LANE "setp.lt.u32 %p, %r4, 5; " END_IF_P
+		    "activemask.b32 %r5; popc.b32 %r9, %r5; " STORE_R9 "\nEND:");
+
+/* Those that are left wait for each other, and read what the next one but two has written. */
+static u32 next_but_two(u32 thread, u32 n_block)
+{
+	u32 i = thread % n_block;
+
+	return i % 4 ? (i + 4) % n_block * 3 + 1 : 0;
+}
+
+static const char few_wait_text[] = ".shared .b32 sh[256];\n" KERNEL(
+	"and.b32 %r4, %r0, 3; setp.eq.u32 %p, %r4, 0; " END_IF_P
+	"mov.u32 %r5, sh; mad.lo.u32 %r6, %r0, 4, %r5; mad.lo.u32 %r7, %r0, 3, 1;\n"
+	"st.shared.u32 [%r6], %r7; bar.sync 0; add.u32 %r7, %r0, 4; rem.u32 %r7, %r7, %r2;\n"
+	"mad.lo.u32 %r6, %r7, 4, %r5; ld.shared.u32 %r9, [%r6]; " STORE_R9 "\nEND:");
+
+/* Twice, in a loop, and with what only the interpreter's handlers do. */
+static u32 twice(u32 thread, u32 n_block)
+{
+	u32 lane = thread % n_block % 32, sum = 0;
+
+	for (u32 i = 0; i < 5; i++)
+		sum += thread + (0x76543210u >> (4 * (lane & 7)) & 15);
+	return lane < 3 || lane > 28 ? 0 : sum;
+}
+
+static const char few_twice_text[] = KERNEL(
+	LANE "mov.u32 %r9, 0; mov.u32 %r5, 0; setp.lt.u32 %p, %r4, 3; " END_IF_P
+	     "setp.gt.u32 %p, %r4, 28; " END_IF_P "and.b32 %r7, %r4, 7; shl.b32 %r7, %r7, 2;\n"
+	     "MORE: add.u32 %r9, %r9, %r3; bfe.u32 %r6, 0x76543210, %r7, 4;\n"
+	     "add.u32 %r9, %r9, %r6; add.u32 %r5, %r5, 1; setp.lt.u32 %q, %r5, 5;\n"
+	     "@%q bra MORE; " STORE_R9 "\nEND:");
+
+static void test_early_ends(void)
+{
+	struct outcome o = run(few_text, 1, 64, (struct kit_run){ 0 });
+
+	/* Of each warp 32 lanes have 7 instructions, 5 of them 2 more, and the others 5. */
+	kit_check(is_done(&o) && o.p.instructions == 2 * (32 * 7 + 5 * 2 + 27 * 5),
+		  "%llu instructions where five lanes end before the others",
+		  (unsigned long long)o.p.instructions);
+	check_words("five lanes end before the others", few_text, 300, 48, without_five);
+	check_words("a fourth ends, the others wait at a barrier", few_wait_text, 40, 96,
+		    next_but_two);
+	check_words("lanes end at two places before the others", few_twice_text, 100, 80, twice);
+}
+
 /* ---- blocks ------------------------------------------------------------------------------------- */
 
 /* Block 0 waits for the last one. */
@@ -565,6 +627,7 @@ int main(void)
 {
 	kit_init();
 	test_divergence();
+	test_early_ends();
 	test_blocks();
 	test_barriers();
 	test_warps();

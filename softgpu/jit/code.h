@@ -19,6 +19,8 @@ struct jit_code {
 	u32 n_entries, n_exits, n_values;
 	struct jit_entry *entries;
 	struct jit_exit *exits;
+	u8 *ends;	 /* of each exit: what the end counts for that it is at; 0: it is at none */
+	bool from_start; /* entry 0 is the kernel's start, and needs nothing */
 	struct jit_value *values;
 };
 
@@ -50,5 +52,6 @@ u64 jit_compiler(void);
 extern const struct exec_services jit_services;
 
 int jit_enter(struct warp *w, const struct insn *in, const struct jit_code *jit);
+bool jit_pass(struct warp *w, const struct jit_code *jit);
 
 #endif

@@ -197,7 +197,7 @@ static LLVMValueRef guard_uniform(struct access *a, LLVMValueRef bits)
 	LLVMValueRef nowhere = LLVMBuildPtrToInt(e->b, e->scalars, e->i64, "");
 
 	some = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
-	not_all = LLVMBuildICmp(e->b, LLVMIntNE, bits, e->mask, "");
+	not_all = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_mask(e), "");
 	not_all = LLVMBuildOr(e->b, not_all, LLVMBuildNot(e->b, ok, ""), "");
 	emit_leave_if(e, access_both(a, some, not_all));
 	/* For no lane at all something is read that is there, and not used. */

@@ -233,15 +233,11 @@ static LLVMValueRef call_real(const struct op *o, const char *name, uint32_t n)
 static LLVMValueRef run_handler(const struct op *o)
 {
 	struct emit *e = o->e;
-	LLVMValueRef v, lane;
+	LLVMValueRef v;
 
 	emit_run(e, o->in, emit_guard_bits(e, o->in));
 	v = emit_reload(e, o->in->args[0]);
-	if (o->vector)
-		return v;
-	lane = emit_intrinsic(e, "llvm.cttz", &e->i32, 1,
-			      (LLVMValueRef[]){ e->mask, emit_int(e, e->i1, 0) }, 2);
-	return LLVMBuildExtractElement(e->b, v, lane, "");
+	return o->vector ? v : LLVMBuildExtractElement(e->b, v, emit_first_lane(e), "");
 }
 
 static LLVMValueRef reciprocal(const struct op *o)
@@ -397,8 +393,32 @@ static LLVMValueRef real_op(const struct op *o)
 	v = real_value(o, &n);
 	if (o->bytes == 8)
 		return settle_nans(o, v, n);
-	v = canonical(o, v, 4);
+	v = as_bits(o, v, 4);
 	return o->flushes ? settle_tiny(o, v) : v;
+}
+
+/* Are its NaNs as they came? Of moves those are that come so. */
+static bool is_raw(const struct op *o)
+{
+	const struct emit *e = o->e;
+
+	if (o->bytes != 4)
+		return false;
+	switch (o->in->op) {
+	case PTX_OP_MOV:
+		return !is_const(o->in->args[1]) && e->values[unit_place(e->u, o->in->args[1])].raw;
+	case PTX_OP_NEG:
+	case PTX_OP_ABS:
+	case PTX_OP_COPYSIGN:
+	case PTX_OP_MIN:
+	case PTX_OP_MAX:
+	case PTX_OP_SELP:
+	case PTX_OP_CVT:
+	case PTX_OP_PACK:
+		return false;
+	default:
+		return o->in->type == PTX_F32;
+	}
 }
 
 /* ---- comparisons -------------------------------------------------------------------------------- */
@@ -534,7 +554,7 @@ static LLVMValueRef one_result(const struct op *o)
 	if (o->in->type == PTX_PRED)
 		return predicate_op(o);
 	if (o->in->op == PTX_OP_MOV)
-		return arg(o, 1);
+		return is_raw(o) ? emit_raw(o->e, o->in->args[1], o->vector) : arg(o, 1);
 	if (o->in->op == PTX_OP_SELP)
 		return choose(o, predicate_arg(o, 3), arg(o, 1), arg(o, 2));
 	return is_float(o->in->type) ? real_op(o) : integer_op(o);
@@ -576,5 +596,6 @@ void emit_plain(struct emit *e, const struct jit_insn *in)
 		op_check_widening(&o);
 	v = made(&o, one_result(&o));
 	v.stride = kind.stride;
+	v.raw = is_raw(&o);
 	emit_result(e, in, in->args[0], v);
 }

@@ -70,14 +70,14 @@ static LLVMValueRef constant_of(struct emit *e, uint32_t operand, uint8_t cls)
 	return emit_int(e, emit_type(e, cls, false), cls == PTX_CLASS_P ? v & 1 : v);
 }
 
-LLVMValueRef emit_scalar(struct emit *e, uint32_t operand, uint8_t cls)
+static LLVMValueRef scalar_of(struct emit *e, uint32_t operand, uint8_t cls)
 {
 	if (is_const(operand))
 		return constant_of(e, operand, cls);
 	return e->values[unit_place(e->u, operand)].scalar;
 }
 
-LLVMValueRef emit_vector(struct emit *e, uint32_t operand, uint8_t cls)
+static LLVMValueRef vector_of(struct emit *e, uint32_t operand, uint8_t cls)
 {
 	struct value *v;
 
@@ -89,6 +89,42 @@ LLVMValueRef emit_vector(struct emit *e, uint32_t operand, uint8_t cls)
 	if (!v->scalar)
 		return LLVMGetUndef(emit_type(e, cls, true));
 	return emit_spread(e, v->scalar, v->stride, emit_type(e, cls, true));
+}
+
+LLVMValueRef emit_raw(struct emit *e, uint32_t operand, bool vector)
+{
+	return vector ? vector_of(e, operand, PTX_CLASS_W) : scalar_of(e, operand, PTX_CLASS_W);
+}
+
+LLVMValueRef emit_settled(struct emit *e, LLVMValueRef bits)
+{
+	LLVMTypeRef type = LLVMTypeOf(bits), real = LLVMFloatTypeInContext(e->ctx);
+	LLVMValueRef v;
+
+	if (LLVMGetTypeKind(type) == LLVMVectorTypeKind)
+		real = emit_vector_of(e, real);
+	v = LLVMBuildBitCast(e->b, bits, real, "");
+	return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, v, v, ""),
+			       emit_int(e, type, NAN_F32), bits, "");
+}
+
+static bool is_raw(const struct emit *e, uint32_t operand)
+{
+	return !is_const(operand) && e->values[unit_place(e->u, operand)].raw;
+}
+
+LLVMValueRef emit_scalar(struct emit *e, uint32_t operand, uint8_t cls)
+{
+	LLVMValueRef v = scalar_of(e, operand, cls);
+
+	return is_raw(e, operand) ? emit_settled(e, v) : v;
+}
+
+LLVMValueRef emit_vector(struct emit *e, uint32_t operand, uint8_t cls)
+{
+	LLVMValueRef v = vector_of(e, operand, cls);
+
+	return is_raw(e, operand) ? emit_settled(e, v) : v;
 }
 
 LLVMValueRef emit_operand(struct emit *e, uint32_t operand, uint8_t cls, bool vector)
@@ -103,12 +139,29 @@ static bool is_uniform_guard(const struct emit *e, const struct jit_insn *in)
 	return kind_of_operand(e->u, in->guard, e->state).state == KIND_AFFINE;
 }
 
+LLVMValueRef emit_mask(struct emit *e)
+{
+	return LLVMBuildLoad2(e->b, e->i32, e->mask, "");
+}
+
+LLVMValueRef emit_is_full(struct emit *e)
+{
+	return LLVMBuildICmp(e->b, LLVMIntEQ, emit_mask(e), emit_int(e, e->i32, UINT32_MAX), "");
+}
+
+LLVMValueRef emit_first_lane(struct emit *e)
+{
+	LLVMValueRef args[] = { emit_mask(e), emit_int(e, e->i1, /* 0 is no mask: */ 1) };
+
+	return emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2);
+}
+
 LLVMValueRef emit_guard_bits(struct emit *e, const struct jit_insn *in)
 {
 	LLVMValueRef bits;
 
 	if (unit_always(e->u, in))
-		return e->mask;
+		return emit_mask(e);
 	if (is_const(in->guard))
 		bits = emit_int(e, e->i32, (uint32_t)unit_constant(e->u, in->guard, 4));
 	else if (is_uniform_guard(e, in))
@@ -116,7 +169,7 @@ LLVMValueRef emit_guard_bits(struct emit *e, const struct jit_insn *in)
 	else
 		bits = LLVMBuildBitCast(e->b, emit_vector(e, in->guard, PTX_CLASS_P), e->i32, "");
 	bits = LLVMBuildXor(e->b, bits, emit_int(e, e->i32, in->guard_xor), "");
-	return LLVMBuildAnd(e->b, bits, e->mask, "");
+	return LLVMBuildAnd(e->b, bits, emit_mask(e), "");
 }
 
 /* As what a select takes: one bit, or one for each lane. */
@@ -139,10 +192,14 @@ void emit_result(struct emit *e, const struct jit_insn *in, uint32_t operand, st
 		return;
 	}
 	uniform = is_uniform_guard(e, in);
+	if (v.raw && v.is_affine)
+		v.scalar = emit_settled(e, v.scalar);
+	else if (v.raw)
+		v.vector = emit_settled(e, v.vector);
 	if (uniform && v.is_affine && old->is_affine && v.stride == old->stride) {
-		old->scalar = LLVMBuildSelect(e->b, guard_choice(e, in, false), v.scalar,
-					      old->scalar, "");
-		old->vector = NULL;
+		v.scalar = LLVMBuildSelect(e->b, guard_choice(e, in, false), v.scalar,
+					   emit_scalar(e, operand, cls), "");
+		*old = (struct value){ .is_affine = true, .stride = v.stride, .scalar = v.scalar };
 		return;
 	}
 	if (v.is_affine)
@@ -239,16 +296,22 @@ static void hand_over(struct emit *e, uint32_t operand)
 		emit_store(e, v, to, 64);
 }
 
-void emit_run(struct emit *e, const struct jit_insn *in, LLVMValueRef bits)
+void emit_run_bare(struct emit *e, LLVMValueRef bits)
 {
 	LLVMTypeRef types[] = { e->ptr, e->i32, e->i32 };
 	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->ctx), types, 3, 0);
 	LLVMValueRef args[] = { e->warp, emit_int(e, e->i32, e->at), bits };
+
+	LLVMBuildCall2(e->b, type, typed(e, e->run, type), args, 3, "");
+}
+
+void emit_run(struct emit *e, const struct jit_insn *in, LLVMValueRef bits)
+{
 	uint32_t n = in->n_reads + (unit_always(e->u, in) ? 0u : in->n_writes);
 
 	for (uint32_t i = 0; i < n; i++)
 		hand_over(e, e->u->operands[in->operands + i]);
-	LLVMBuildCall2(e->b, type, typed(e, e->run, type), args, 3, "");
+	emit_run_bare(e, bits);
 }
 
 LLVMValueRef emit_reload(struct emit *e, uint32_t operand)

@@ -20,7 +20,7 @@ static LLVMValueRef is_everybody(struct emit *e, const struct jit_insn *in)
 	struct kind kind;
 
 	if (!(in->insn_flags & INSN_SYNC))
-		return e->is_full;
+		return emit_is_full(e);
 	kind = kind_of_operand(e->u, in->args[5], e->state);
 	if (kind.state != KIND_AFFINE || kind.stride) {
 		named = LLVMBuildICmp(e->b, LLVMIntEQ, emit_vector(e, in->args[5], PTX_CLASS_W),
@@ -29,7 +29,8 @@ static LLVMValueRef is_everybody(struct emit *e, const struct jit_insn *in)
 	} else {
 		named = emit_scalar(e, in->args[5], PTX_CLASS_W);
 	}
-	return LLVMBuildAnd(e->b, e->is_full, LLVMBuildICmp(e->b, LLVMIntEQ, named, all, ""), "");
+	return LLVMBuildAnd(e->b, emit_is_full(e), LLVMBuildICmp(e->b, LLVMIntEQ, named, all, ""),
+			    "");
 }
 
 /* ---- shfl --------------------------------------------------------------------------------------- */

@@ -25,7 +25,8 @@ static void count_insns(struct emit *e)
 
 	if (!e->counted)
 		return;
-	n = LLVMBuildMul(e->b, e->n_lanes, emit_int(e, e->i64, e->counted), "");
+	n = LLVMBuildLoad2(e->b, e->i64, e->n_lanes, "");
+	n = LLVMBuildMul(e->b, n, emit_int(e, e->i64, e->counted), "");
 	sum = LLVMBuildAdd(e->b, LLVMBuildLoad2(e->b, e->i64, e->executed, ""), n, "");
 	LLVMBuildStore(e->b, sum, e->executed);
 	e->counted = 0;
@@ -49,7 +50,7 @@ static LLVMValueRef popcount(struct emit *e, LLVMValueRef bits)
 static void put_back(struct emit *e, uint32_t place, const struct value *v, struct jit_value *ret)
 {
 	const struct place *p = &e->u->places[place];
-	LLVMValueRef to;
+	LLVMValueRef bits, to;
 
 	*ret = (struct jit_value){
 		.place = p->offset,
@@ -58,16 +59,19 @@ static void put_back(struct emit *e, uint32_t place, const struct value *v, stru
 		.is_affine = v->is_affine,
 		.stride = v->stride,
 	};
+	bits = v->is_affine ? v->scalar : v->vector;
+	if (v->raw)
+		bits = emit_settled(e, bits);
 	if (v->is_affine) {
 		to = emit_at(e, e->scalars, 8 * (uint64_t)place);
-		emit_store(e, LLVMBuildZExt(e->b, v->scalar, e->i64, ""), to, 8);
+		emit_store(e, LLVMBuildZExt(e->b, bits, e->i64, ""), to, 8);
 		return;
 	}
 	to = emit_at(e, e->out, p->offset);
 	if (p->cls == PTX_CLASS_P)
-		emit_store(e, LLVMBuildBitCast(e->b, v->vector, e->i32, ""), to, 4);
+		emit_store(e, LLVMBuildBitCast(e->b, bits, e->i32, ""), to, 4);
 	else
-		emit_store(e, v->vector, to, 64);
+		emit_store(e, bits, to, 64);
 }
 
 static void write_return(struct emit *e)
@@ -127,14 +131,16 @@ static struct value as_kind(struct emit *e, uint32_t place, struct kind kind)
 	uint8_t cls = e->u->places[place].cls;
 
 	if (kind.state == KIND_AFFINE)
-		return (struct value){ .is_affine = true,
-				       .stride = kind.stride,
-				       .scalar = v.scalar };
+		return (struct value){
+			.is_affine = true,
+			.stride = kind.stride,
+			.scalar = v.raw ? emit_settled(e, v.scalar) : v.scalar,
+		};
 	if (!v.vector && v.scalar)
 		v.vector = emit_spread(e, v.scalar, v.stride, emit_type(e, cls, true));
 	if (!v.vector)
 		v.vector = LLVMGetUndef(emit_type(e, cls, true));
-	return (struct value){ .vector = v.vector };
+	return (struct value){ .vector = v.raw ? emit_settled(e, v.vector) : v.vector };
 }
 
 static void add_incoming(LLVMValueRef phi, const struct value *v, LLVMBasicBlockRef from)
@@ -183,7 +189,8 @@ static LLVMValueRef must_stop(struct emit *e, const struct piece *to)
 	const struct jit_layout *l = &e->u->request->layout;
 	LLVMValueRef c, n, spun;
 
-	c = LLVMBuildICmp(e->b, LLVMIntULE, e->stop, emit_int(e, e->i32, to->enter), "");
+	c = LLVMBuildICmp(e->b, LLVMIntULE, LLVMBuildLoad2(e->b, e->i32, e->stop, ""),
+			  emit_int(e, e->i32, to->enter), "");
 	if (to->enter > e->at)
 		return c;
 	spun = emit_load(e, e->i64, emit_at(e, e->warp, l->warp_spun), 8);
@@ -239,12 +246,49 @@ static void write_block_exit(struct emit *e, uint32_t number)
 
 /* ---- ends of blocks ----------------------------------------------------------------------------- */
 
+/* Do lanes that go there, past others, leave no register behind that anybody reads? */
+static bool may_part(const struct emit *e)
+{
+	const struct piece *to = &e->u->blocks[e->block->target];
+
+	for (uint32_t i = 0; i < e->u->n_words; i++) {
+		if (to->live[i])
+			return false;
+	}
+	return to->joins && to->first > e->at;
+}
+
+/*
+ * The lanes in @bits, if they are some and not all, wait at the branch's target for the others, with
+ * which compiled code goes on until it comes there.
+ */
+static void part(struct emit *e, const struct jit_insn *in, LLVMValueRef bits, LLVMValueRef cond)
+{
+	LLVMBasicBlockRef apart = emit_new_block(e, "apart"),
+			  together = emit_new_block(e, "together");
+	LLVMValueRef n, mask, stop, to = emit_int(e, e->i32, e->u->blocks[e->block->target].first);
+
+	LLVMBuildCondBr(e->b, cond, apart, together);
+	LLVMPositionBuilderAtEnd(e->b, apart);
+	n = LLVMBuildMul(e->b, popcount(e, bits), emit_int(e, e->i64, in->weight), "");
+	count_lanes(e, n);
+	emit_run_bare(e, bits);
+	mask = LLVMBuildAnd(e->b, emit_mask(e), LLVMBuildNot(e->b, bits, ""), "");
+	LLVMBuildStore(e->b, mask, e->mask);
+	LLVMBuildStore(e->b, popcount(e, mask), e->n_lanes);
+	stop = LLVMBuildLoad2(e->b, e->i32, e->stop, "");
+	stop = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntULT, stop, to, ""), stop, to, "");
+	LLVMBuildStore(e->b, stop, e->stop);
+	go_to(e, e->block->next);
+	LLVMPositionBuilderAtEnd(e->b, together);
+}
+
 /* Some lanes may go another way: only all or none stay in compiled code. */
 static void end_branch(struct emit *e)
 {
 	const struct jit_insn *in = &e->u->insns[e->at];
 	LLVMBasicBlockRef taken, not_taken;
-	LLVMValueRef bits, some;
+	LLVMValueRef bits, some, differ;
 
 	count_insns(e);
 	if (unit_always(e->u, in)) {
@@ -255,10 +299,14 @@ static void end_branch(struct emit *e)
 	}
 	bits = emit_guard_bits(e, in);
 	some = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
-	if (kind_of_operand(e->u, in->guard, e->state).state != KIND_AFFINE)
-		emit_leave_if(e,
-			      LLVMBuildAnd(e->b, some,
-					   LLVMBuildICmp(e->b, LLVMIntNE, bits, e->mask, ""), ""));
+	if (kind_of_operand(e->u, in->guard, e->state).state != KIND_AFFINE) {
+		differ = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_mask(e), "");
+		differ = LLVMBuildAnd(e->b, some, differ, "");
+		if (may_part(e))
+			part(e, in, bits, differ);
+		else
+			emit_leave_if(e, differ);
+	}
 	taken = emit_new_block(e, "taken");
 	not_taken = emit_new_block(e, "past");
 	LLVMBuildCondBr(e->b, some, taken, not_taken);
@@ -405,15 +453,15 @@ static void settle(struct emit *e, const struct jit_insn *in)
 	for (uint32_t i = 0; i < in->n_writes; i++) {
 		uint32_t place = unit_place(e->u, written[i]);
 		struct value *v = &e->values[place];
-		LLVMValueRef lane;
 
 		e->ranges[place].size = 0;
 		if (e->state[place].state != KIND_AFFINE || v->is_affine)
 			continue;
-		lane = emit_intrinsic(e, "llvm.cttz", &e->i32, 1,
-				      (LLVMValueRef[]){ e->mask, emit_int(e, e->i1, 0) }, 2);
-		*v = (struct value){ .is_affine = true,
-				     .scalar = LLVMBuildExtractElement(e->b, v->vector, lane, "") };
+		*v = (struct value){
+			.is_affine = true,
+			.raw = v->raw,
+			.scalar = LLVMBuildExtractElement(e->b, v->vector, emit_first_lane(e), ""),
+		};
 	}
 }
 
@@ -515,6 +563,15 @@ static void emit_entry(struct emit *e, uint32_t number, LLVMValueRef choice)
 
 /* ---- the function ------------------------------------------------------------------------------- */
 
+/* A variable, which is @v where compiled code is entered. */
+static LLVMValueRef variable_of(struct emit *e, LLVMValueRef v)
+{
+	LLVMValueRef variable = LLVMBuildAlloca(e->b, LLVMTypeOf(v), "");
+
+	LLVMBuildStore(e->b, v, variable);
+	return variable;
+}
+
 static void emit_start(struct emit *e)
 {
 	const struct jit_layout *l = &e->u->request->layout;
@@ -538,8 +595,9 @@ static void emit_start(struct emit *e)
 	services = emit_fixed(e, e->ptr, e->warp, l->warp_services);
 	e->space = emit_fixed(e, e->ptr, e->warp, l->warp_space);
 	e->run = emit_fixed(e, e->ptr, services, l->services_run);
-	e->is_full = LLVMBuildICmp(e->b, LLVMIntEQ, e->mask, emit_int(e, e->i32, UINT32_MAX), "");
-	e->n_lanes = popcount(e, e->mask);
+	e->n_lanes = variable_of(e, popcount(e, e->mask));
+	e->mask = variable_of(e, e->mask);
+	e->stop = variable_of(e, e->stop);
 }
 
 static void emit_declare(struct emit *e)

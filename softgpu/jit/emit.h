@@ -19,6 +19,7 @@
 /* A register's value: a scalar that stands for all lanes, or a vector, or both. */
 struct value {
 	bool is_affine;
+	bool raw; /* f32: its NaNs are not settled yet (emit_settled()) */
 	int64_t stride;
 	LLVMValueRef scalar; /* of lane 0 */
 	LLVMValueRef vector;
@@ -33,6 +34,8 @@ struct range {
 };
 
 #define N_ROOMS 4
+
+#define NAN_F32 0x7fffffff /* there is one in f32 */
 
 struct emit_piece {
 	LLVMBasicBlockRef body;
@@ -50,8 +53,9 @@ struct emit {
 	LLVMTypeRef i1, i8, i16, i32, i64, ptr;
 
 	/* of the function */
-	LLVMValueRef warp, in, out, scalars, entry, mask, stop;
-	LLVMValueRef is_full, n_lanes, slice_end, executed; /* executed: a variable */
+	LLVMValueRef warp, in, out, scalars, entry;
+	LLVMValueRef mask, stop, n_lanes, executed; /* variables */
+	LLVMValueRef slice_end;
 	LLVMValueRef first; /* instruction: variables are made before it */
 	LLVMValueRef block_ptr, launch_ptr, space, run;
 	LLVMValueRef lanes_64, lanes_32; /* 0, 1, ... 31 */
@@ -87,9 +91,24 @@ LLVMValueRef emit_scalar(struct emit *e, uint32_t operand, uint8_t cls);
 LLVMValueRef emit_vector(struct emit *e, uint32_t operand, uint8_t cls);
 LLVMValueRef emit_operand(struct emit *e, uint32_t operand, uint8_t cls, bool vector);
 
+/*
+ * Arithmetic asks of an f32 whether it is NaN, never which: only who looks at its bits needs that a
+ * NaN is the one that there is. So most results stay as they come. These are an operand as it came,
+ * and bits of which each NaN is NAN_F32.
+ */
+LLVMValueRef emit_raw(struct emit *e, uint32_t operand, bool vector);
+LLVMValueRef emit_settled(struct emit *e, LLVMValueRef bits);
+
 LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar);
 LLVMValueRef emit_int(struct emit *e, LLVMTypeRef type, uint64_t v);
 LLVMValueRef emit_spread(struct emit *e, LLVMValueRef base, int64_t stride, LLVMTypeRef type);
+
+/* The lanes that are here. */
+LLVMValueRef emit_mask(struct emit *e);
+LLVMValueRef emit_is_full(struct emit *e);
+
+/* The first of them, as an index. */
+LLVMValueRef emit_first_lane(struct emit *e);
 
 /* The guard: bits of the lanes in the mask that take part. */
 LLVMValueRef emit_guard_bits(struct emit *e, const struct jit_insn *in);
@@ -114,6 +133,10 @@ void emit_leave_if(struct emit *e, LLVMValueRef cond);
 
 /* Calls the interpreter's handler for the lanes in @bits; results are in the frame then. */
 void emit_run(struct emit *e, const struct jit_insn *in, LLVMValueRef bits);
+
+/* The same of an instruction of which it reads no register. */
+void emit_run_bare(struct emit *e, LLVMValueRef bits);
+
 LLVMValueRef emit_reload(struct emit *e, uint32_t operand);
 
 /* ---- instructions --------------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 static _Thread_local struct {
 	u8 *bytes;
 	u32 size;
+	bool in_use; /* by the compiled code that runs */
 } scratch;
 
 /* ---- words and lanes ------------------------------------------------------------------------------ */
@@ -174,13 +175,24 @@ static void take_operands(struct warp *w, u32 index)
 	}
 }
 
+/* Lanes that wait for the others where a branch leads, and read no register there. */
+static void part(struct warp *w, const struct insn *in, u32 mask)
+{
+	w->active &= ~mask;
+	fragment_add(w, mask, in->target, w->frame);
+}
+
 static void run(struct warp *w, u32 index, u32 mask)
 {
 	const struct insn *in = &w->frame->code->insns[index];
 
 	if (!mask)
 		return;
-	if (w->n_fragments > 1)
+	if (in->fn == flow_bra) {
+		part(w, in, mask);
+		return;
+	}
+	if (scratch.in_use)
 		take_operands(w, index);
 	in->fn(w, in, mask);
 }
@@ -224,6 +236,20 @@ static u32 first_other(const struct warp *w)
 	return first;
 }
 
+/* Where the interpreter goes on, and with what. */
+static void leave(struct warp *w, const struct jit_code *jit, const struct jit_exit *x, bool alone)
+{
+	struct frame *frame = w->frame;
+	u64 *scalars = (u64 *)(frame->regs + frame->code->scalars);
+
+	w->pc = frame->code->insns + x->pc;
+	/* Some lanes may have been left behind meanwhile, which need nothing of the frame. */
+	if (alone && w->n_fragments == 1 && x->entry != JIT_NOT_KEPT)
+		frame->kept = x->entry + 1;
+	else
+		put_back(jit, x, frame->regs, scalars, w->active, alone);
+}
+
 int jit_enter(struct warp *w, const struct insn *in, const struct jit_code *jit)
 {
 	struct frame *frame = w->frame;
@@ -238,12 +264,38 @@ int jit_enter(struct warp *w, const struct insn *in, const struct jit_code *jit)
 	if (frame->kept != entry + 1 && !collect_all(jit, entry, frame->regs, scalars, mask))
 		return RUN_ON;
 	frame->kept = 0;
+	scratch.in_use = !alone;
 	x = &jit->exits[jit->fn(w, frame->regs, alone ? frame->regs : scratch.bytes, scalars, entry,
 				mask, stop)];
-	w->pc = code->insns + x->pc;
-	if (alone && x->entry != JIT_NOT_KEPT)
-		frame->kept = x->entry + 1;
-	else
-		put_back(jit, x, frame->regs, scalars, mask, alone);
+	leave(w, jit, x, alone);
 	return w->executed + w->spun >= w->slice_end ? warp_pause(w) : RUN_ON;
+}
+
+/* ---- from start to end ---------------------------------------------------------------------------- */
+
+/* Are all lanes at the same place? Those that were left behind wait there. */
+static bool are_together(const struct warp *w, const struct jit_exit *x)
+{
+	return w->n_fragments == 1 ||
+	       (w->n_fragments == 2 && w->fragments[1].pc == w->frame->code->insns + x->pc);
+}
+
+bool jit_pass(struct warp *w, const struct jit_code *jit)
+{
+	u8 *regs = w->frame->regs;
+	u32 exit;
+
+	if (!jit->from_start)
+		return false;
+	scratch.in_use = false;
+	exit = jit->fn(w, regs, regs, (u64 *)(regs + w->frame->code->scalars), /* entry= */ 0,
+		       w->active, /* stop= */ UINT32_MAX);
+	if (jit->ends[exit] && are_together(w, &jit->exits[exit])) {
+		w->executed += (u64)__builtin_popcount(w->lanes) * jit->ends[exit];
+		return true;
+	}
+	leave(w, jit, &jit->exits[exit], /* alone= */ true);
+	w->fragments[0].pc = w->pc;
+	w->fragments[0].mask = w->active;
+	return false;
 }

@@ -95,6 +95,7 @@ static const struct exec_compiler compiler = {
 	.services = &jit_services,
 	.compile = compile,
 	.enter = jit_enter,
+	.pass = jit_pass,
 	.release = jit_free,
 };
 

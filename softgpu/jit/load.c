@@ -278,6 +278,34 @@ static bool load_tables(struct jit_code *jit, const struct jit_reply *reply,
 	return check_tables(jit, code);
 }
 
+/* ---- ends of the kernel -------------------------------------------------------------------------- */
+
+/* What counts for lanes that end here, all of them; 0 if they do not. */
+static u8 end_weight(const struct code *code, u32 at)
+{
+	const struct insn *in = code->insns + at, *end = code->insns + code->n_insns;
+	u32 guard;
+
+	while (in < end && (in->fn == flow_join || in->fn == flow_enter))
+		in++;
+	if (in == end || (in->fn != flow_ret && in->fn != flow_exit) ||
+	    !(in->guard & OPERAND_CONST))
+		return 0;
+	memcpy(&guard, code->constants + (in->guard & ~OPERAND_CONST), sizeof(guard));
+	return (guard ^ in->guard_xor) == ALL_LANES ? in->weight : 0;
+}
+
+static bool find_ends(struct jit_code *jit, const struct code *code)
+{
+	const struct insn *in = code->insns;
+
+	jit->ends = malloc(jit->n_exits + 1);
+	for (u32 i = 0; jit->ends && i < jit->n_exits; i++)
+		jit->ends[i] = end_weight(code, jit->exits[i].pc);
+	jit->from_start = in->fn == flow_enter && in->imm == 0 && !jit->entries[0].n;
+	return jit->ends != NULL;
+}
+
 static bool is_reply(const struct jit_reply *r, size_t size)
 {
 	u64 tables;
@@ -326,6 +354,7 @@ void jit_free(struct jit_code *jit)
 		munmap(jit->text, jit->text_size);
 	free(jit->entries);
 	free(jit->exits);
+	free(jit->ends);
 	free(jit->values);
 	free(jit);
 }
@@ -343,7 +372,8 @@ struct jit_code *jit_load(const struct jit_reply *reply, size_t size, const stru
 		return NULL;
 	}
 	jit = calloc(1, sizeof(*jit));
-	if (!jit || !load_tables(jit, reply, code) || !load_object(jit, reply)) {
+	if (!jit || !load_tables(jit, reply, code) || !find_ends(jit, code) ||
+	    !load_object(jit, reply)) {
 		jit_free(jit);
 		*ret_why = "the code cannot be loaded";
 		return NULL;

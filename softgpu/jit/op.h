@@ -8,7 +8,6 @@
 #include "softgpu/exec/machine.h"
 #include "softgpu/jit/emit.h"
 
-#define NAN_F32 0x7fffffff
 #define NAN_F64 (UINT64_C(0xfff8) << 48)
 
 /* An instruction while it is written. */
@@ -116,7 +115,7 @@ static inline LLVMValueRef canonical(const struct op *o, LLVMValueRef v, uint32_
 {
 	LLVMValueRef bits = as_bits(o, v, bytes);
 
-	return bytes == 4 ? choose(o, is_nan(o, v), number(o, 4, NAN_F32), bits) : bits;
+	return bytes == 4 ? emit_settled(o->e, bits) : bits;
 }
 
 /* Bits of an f32: zero in place of a denormal, of the same sign. */
@@ -128,9 +127,10 @@ static inline LLVMValueRef flushed(const struct op *o, LLVMValueRef bits)
 	return choose(o, compare(o, LLVMIntEQ, exponent, number(o, 4, 0)), sign, bits);
 }
 
+/* As a number: which NaN it is need not be asked of it. */
 static inline LLVMValueRef real_arg(const struct op *o, uint32_t i)
 {
-	LLVMValueRef bits = arg(o, i);
+	LLVMValueRef bits = o->bytes == 4 ? emit_raw(o->e, o->in->args[i], o->vector) : arg(o, i);
 
 	return as_real(o, o->flushes ? flushed(o, bits) : bits, o->bytes);
 }
