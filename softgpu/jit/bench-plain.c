@@ -28,10 +28,11 @@ static void tile_product(const float *a, const float *b, float *c, uint32_t n)
 	}
 }
 
-void plain_matmul(const float *a, const float *b, float *c, uint32_t n)
+void plain_matmul(const float *a, const float *b, float *c, uint32_t n, uint32_t first,
+		  uint32_t end)
 {
-	memset(c, 0, (size_t)n * n * sizeof(*c));
-	for (uint32_t i = 0; i < n; i += TILE) {
+	memset(c + (size_t)first * n, 0, (size_t)(end - first) * n * sizeof(*c));
+	for (uint32_t i = first; i < end; i += TILE) {
 		for (uint32_t j = 0; j < n; j += TILE) {
 			for (uint32_t k = 0; k < n; k += TILE)
 				tile_product(a + i * n + k, b + k * n + j, c + i * n + j, n);
@@ -56,9 +57,9 @@ void plain_histogram(const uint8_t *data, uint32_t *bins, uint32_t n)
 }
 
 /* Three coordinates and a mass each. */
-void plain_bodies(const double *place, double *force, uint32_t n)
+void plain_bodies(const double *place, double *force, uint32_t n, uint32_t first, uint32_t end)
 {
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = first; i < end; i++) {
 		const double *p = place + 4 * i;
 		double fx = 0, fy = 0, fz = 0;
 
@@ -108,9 +109,11 @@ void plain_options(const float *price, const float *strike, const float *years, 
 	}
 }
 
-void plain_stencil(const float *in, float *out, uint32_t n)
+void plain_stencil(const float *in, float *out, uint32_t n, uint32_t first, uint32_t end)
 {
-	for (uint32_t y = 1; y < n - 1; y++) {
+	first = first ? first : 1;
+	end = end < n ? end : n - 1;
+	for (uint32_t y = first; y < end; y++) {
 		for (uint32_t x = 1; x < n - 1; x++) {
 			const float *p = in + y * n + x;
 
