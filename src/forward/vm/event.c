@@ -35,11 +35,12 @@ void event_forget(struct event_list *list, struct event *event)
 
 int events_tell(struct event_list *list, struct vhost_queue *queue)
 {
+	unsigned n = virtq_available(&queue->ring);
 	struct event *event;
 	struct chain chain;
 	int r = 0;
 
-	while (vhost_queue_is_on(queue) && (event = list->first)) {
+	for (; n && vhost_queue_is_on(queue) && (event = list->first); n--) {
 		r = virtq_pop(&queue->ring, &chain);
 		if (r == 0 || r == -EPROTO)
 			return r;

@@ -153,10 +153,14 @@ static void serve(struct machine *m, struct request *request)
 static void serve_control(struct machine *m)
 {
 	struct vhost_queue *queue = queue_of(m, COTENANT_QUEUE_CONTROL);
+	unsigned n = virtq_available(&queue->ring);
 	struct request request;
 	int r;
 
-	while (vhost_queue_is_on(queue) && (r = virtq_pop(&queue->ring, &request.chain)) != 0) {
+	for (; n && vhost_queue_is_on(queue); n--) {
+		r = virtq_pop(&queue->ring, &request.chain);
+		if (r == 0)
+			break;
 		request.is_there = true;
 		if (r == 1)
 			serve(m, &request);
@@ -189,16 +193,18 @@ static void ring_all(struct machine *m)
 static bool serve_bells(struct machine *m)
 {
 	struct vhost_queue *queue = queue_of(m, COTENANT_QUEUE_DOORBELL);
+	unsigned n = virtq_available(&queue->ring);
 	struct cotenant_doorbell bell;
 	struct chain chain;
 	bool any = false;
 	int r;
 
-	while (vhost_queue_is_on(queue) && (r = virtq_pop(&queue->ring, &chain)) != 0) {
-		if (r == -EPROTO) {
+	for (; n && vhost_queue_is_on(queue); n--) {
+		r = virtq_pop(&queue->ring, &chain);
+		if (r == -EPROTO)
 			queue_is_broken(queue);
+		if (r == 0 || r == -EPROTO)
 			break;
-		}
 		any = true;
 		if (r == 1 &&
 		    chain_read(&m->vhost.ram, &chain, 0, &bell, sizeof(bell)) == sizeof(bell))

@@ -229,6 +229,11 @@ static void test_indices(void)
 	check(virtq_pop(&ring, &chain) == -EPROTO, "ring: no head beyond it");
 	avail->idx += RING_SIZE + 1;
 	check(virtq_pop(&ring, &chain) == -EPROTO, "ring: no index that jumps");
+	ring.user.used = ring.user.avail;
+	check(virtq_find(&ring) == -EINVAL && virtq_pop(&ring, &chain) == 0,
+	      "ring: none whose used ring lies over the available one, or it would make work without end");
+	ring.user.used = ring.user.desc + sizeof(struct vring_desc);
+	check(virtq_find(&ring) == -EINVAL, "ring: nor over the descriptors");
 	ring.user.used = 0x100000 + RAM_SIZE - 1;
 	check(virtq_find(&ring) == -EINVAL && virtq_pop(&ring, &chain) == 0,
 	      "ring: none outside of the memory");

@@ -238,7 +238,10 @@ static int set_ring_address(struct vhost *v, const struct message *m)
 	queue->ring.user.avail = m->address.avail;
 	queue->ring.user.used = m->address.used;
 	r = virtq_find(&queue->ring);
-	if (r == 0)
+	if (r < 0)
+		log_warn(r, "a guest's queue %u lies outside of its memory, or over itself",
+			 m->address.queue);
+	else
 		queue->ring.next_used = __atomic_load_n(&queue->ring.used->idx, __ATOMIC_RELAXED);
 	return r;
 }

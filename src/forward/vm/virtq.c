@@ -14,17 +14,27 @@ struct table {
 	unsigned n;
 };
 
+/* What we hand back must not be what we are given: a used ring over the available one would make work without end. */
+static bool are_apart(const void *a, size_t a_size, const void *b, size_t b_size)
+{
+	return (const char *)a + a_size <= (const char *)b ||
+	       (const char *)b + b_size <= (const char *)a;
+}
+
 int virtq_find(struct virtq *ring)
 {
 	const unsigned n = ring->size;
+	const size_t desc_size = n * sizeof(*ring->desc),
+		     avail_size = sizeof(*ring->avail) + n * sizeof(__u16),
+		     used_size = sizeof(*ring->used) + n * sizeof(*ring->used->ring);
 
-	ring->desc = ram_at_user(ring->ram, ring->user.desc, n * sizeof(*ring->desc));
-	ring->avail =
-		ram_at_user(ring->ram, ring->user.avail, sizeof(*ring->avail) + n * sizeof(__u16));
-	ring->used = ram_at_user(ring->ram, ring->user.used,
-				 sizeof(*ring->used) + n * sizeof(*ring->used->ring));
+	ring->desc = ram_at_user(ring->ram, ring->user.desc, desc_size);
+	ring->avail = ram_at_user(ring->ram, ring->user.avail, avail_size);
+	ring->used = ram_at_user(ring->ram, ring->user.used, used_size);
 	if (n && ring->desc && ring->avail && ring->used && ring->user.desc % 16 == 0 &&
-	    ring->user.avail % 2 == 0 && ring->user.used % 4 == 0)
+	    ring->user.avail % 2 == 0 && ring->user.used % 4 == 0 &&
+	    are_apart(ring->used, used_size, ring->avail, avail_size) &&
+	    are_apart(ring->used, used_size, ring->desc, desc_size))
 		return 0;
 	ring->avail = NULL;
 	return -EINVAL;
@@ -87,15 +97,18 @@ static int collect(struct virtq *ring, struct chain *chain)
 	return -EINVAL;
 }
 
-int virtq_pop(struct virtq *ring, struct chain *ret)
+unsigned virtq_available(const struct virtq *ring)
 {
-	uint16_t available;
-	int r;
-
 	if (!ring->avail)
 		return 0;
-	available =
-		(uint16_t)(__atomic_load_n(&ring->avail->idx, __ATOMIC_ACQUIRE) - ring->next_avail);
+	return (uint16_t)(__atomic_load_n(&ring->avail->idx, __ATOMIC_ACQUIRE) - ring->next_avail);
+}
+
+int virtq_pop(struct virtq *ring, struct chain *ret)
+{
+	unsigned available = virtq_available(ring);
+	int r;
+
 	if (available == 0)
 		return 0;
 	if (available > ring->size)

@@ -60,9 +60,20 @@ struct chain {
 /**
  * virtq_find() - find the rings in our memory, after their addresses, their size or the memory changed
  *
- * Return: 0, -EINVAL where they are not in the guest's memory; then the queue has nothing.
+ * Return: 0, -EINVAL where they are not in the guest's memory, or one lies over what we write; then the queue has
+ * nothing.
  */
 int virtq_find(struct virtq *ring);
+
+/**
+ * virtq_available() - how many chains the guest has made available by now
+ *
+ * The guest rings after it has made more available. So whoever takes as many as there were when it rang misses none,
+ * and comes to an end however many a hostile guest adds meanwhile.
+ *
+ * Return: 65535 at most; more than the ring has places where it is broken, which virtq_pop() says.
+ */
+unsigned virtq_available(const struct virtq *ring);
 
 /**
  * virtq_pop() - take the next chain
