@@ -3,13 +3,20 @@
 
 #include "ctl/child.h"
 
+#include "base/fd.h"
 #include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+
+#define DIR_PREFIX "/tmp/cotenant-forward."
+#define SOCKET	   "socket"
 
 static int fail(const struct ctl *ctl, int error)
 {
@@ -42,14 +49,84 @@ static int find_parts(struct broker *b)
 	return b->program && b->worker && b->library_dir ? 0 : -ENOMEM;
 }
 
+static int dir_open(const char *path)
+{
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Whoever made it holds its lock for as long as he lives, and removes it when he ends: of who was killed it is left. */
+static void dir_remove_if_left(const char *path)
+{
+	_cleanup_close_ int fd = dir_open(path);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
+	    flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return;
+	unlinkat(fd, SOCKET, 0);
+	rmdir(path);
+}
+
+static void dirs_remove_left(void)
+{
+	glob_t found;
+	size_t i;
+
+	if (glob(DIR_PREFIX "*", GLOB_NOSORT, NULL, &found) != 0)
+		return;
+	for (i = 0; i < found.gl_pathc; i++)
+		dir_remove_if_left(found.gl_pathv[i]);
+	globfree(&found);
+}
+
+/* Return: 0, -EAGAIN where somebody took it for one that is left before it had its lock, or what the kernel said. */
+static int dir_keep(struct broker *b)
+{
+	struct stat opened, there;
+
+	b->dir_fd = dir_open(b->dir);
+	if (b->dir_fd < 0)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	if (flock(b->dir_fd, LOCK_EX) < 0 || fstat(b->dir_fd, &opened) < 0)
+		return -errno;
+	if (lstat(b->dir, &there) < 0)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	return opened.st_dev == there.st_dev && opened.st_ino == there.st_ino ? 0 : -EAGAIN;
+}
+
+static void dir_leave(struct broker *b)
+{
+	if (b->dir_fd >= 0)
+		close(TAKE_FD(b->dir_fd));
+	b->dir[0] = '\0';
+}
+
+static int dir_new(struct broker *b)
+{
+	int r;
+
+	do {
+		dir_leave(b);
+		strcpy(b->dir, DIR_PREFIX "XXXXXX");
+		if (!mkdtemp(b->dir)) {
+			r = -errno;
+			b->dir[0] = '\0';
+			return r;
+		}
+		r = dir_keep(b);
+	} while (r == -EAGAIN);
+	return r;
+}
+
 static int make_dir(struct broker *b)
 {
-	strcpy(b->dir, "/tmp/cotenant-forward.XXXXXX");
-	if (!mkdtemp(b->dir)) {
-		b->dir[0] = '\0';
-		return -errno;
-	}
-	b->socket_path = str_format("%s/socket", b->dir);
+	int r;
+
+	dirs_remove_left();
+	r = dir_new(b);
+	if (r < 0)
+		return r;
+	b->socket_path = str_format("%s/" SOCKET, b->dir);
 	return b->socket_path ? 0 : -ENOMEM;
 }
 
@@ -57,7 +134,7 @@ int broker_init(const struct ctl *ctl, struct broker *b, const char *socket_path
 {
 	int r;
 
-	*b = (struct broker){ .ready = -1 };
+	*b = (struct broker){ .dir_fd = -1, .ready = -1 };
 	r = find_parts(b);
 	if (r == 0 && socket_path) {
 		b->socket_path = strdup(socket_path);
@@ -135,6 +212,7 @@ void broker_end(const struct ctl *ctl, struct broker *b)
 		unlink(b->socket_path);
 	if (b->dir[0])
 		rmdir(b->dir);
+	dir_leave(b);
 	if (b->ready >= 0)
 		close(b->ready);
 	free(b->socket_path);

@@ -10,6 +10,7 @@
 /**
  * struct broker - a broker, and where its parts are
  * @dir:	made for the socket, and removed with it; empty where the caller names the socket
+ * @dir_fd:	it, locked: who finds it without is told that nobody needs it any more
  * @program:	what executes CUDA calls, besides the worker that it starts
  * @pid:	0 until it was started
  * @ready:	it writes a line here when it listens
@@ -17,6 +18,7 @@
  */
 struct broker {
 	char dir[32];
+	int dir_fd;
 	char *socket_path;
 	char *program;
 	char *worker;

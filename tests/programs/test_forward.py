@@ -79,6 +79,30 @@ def test_a_call_that_is_not_forwarded_is_told_once(gpu, program, tmp_path):
     assert log.read_text().count("cuProfilerInitialize is not forwarded") == 1
 
 
+def folder_of(process):
+    """Where the broker of a command is reached that says it."""
+    return pathlib.Path(process.stdout.readline().strip()).parent
+
+
+def test_the_folder_of_a_killed_command_goes_with_the_next_one(gpu):
+    says = [COTENANT, "forward", "--", "sh", "-c", 'echo "$COTENANT_FORWARD"; read line']
+
+    def start():
+        process = subprocess.Popen(says, env=gpu, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        return process, folder_of(process)
+    (killed, left), (lives, kept) = start(), start()
+    killed.kill()
+    killed.wait()
+    assert (left / "socket").is_socket()
+    ends, last = start()
+    assert not left.exists() and (kept / "socket").is_socket()
+    for process in (ends, lives):
+        assert process.communicate("\n", timeout=120) == ("", None) and process.returncode == 0
+    assert not last.exists() and not kept.exists()
+    # What the killed one has started reads what nobody says.
+    killed.stdin.close()
+
+
 class Holder:
     """A program that holds memory through `cotenant forward` until its input ends, and its processes."""
 
