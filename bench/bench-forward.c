@@ -12,10 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/peers.h"
 #include "src/cuda/cuda_abi.h"
 
 #define ROUNDS	   9
 #define COPY_BYTES (64UL << 20)
+#define COPIES	   21
 #define RESTS	   99
 #define REST_US	   2000 /* far longer than a worker looks at its ring before it sleeps */
 
@@ -115,21 +117,12 @@ static double median_us(clockid_t clock, void (*call)(void), int n, void (*after
 	return us[ROUNDS / 2];
 }
 
-/* The median of what a call takes that comes after a rest: whoever answers has gone to sleep. */
-static double median_rested_us(void (*call)(void))
+static double took_us(void (*call)(void))
 {
-	double us[RESTS];
+	double start = clock_us(CLOCK_MONOTONIC);
 
-	for (int i = 0; i < RESTS; i++) {
-		double start;
-
-		usleep(REST_US);
-		start = clock_us(CLOCK_MONOTONIC);
-		call();
-		us[i] = clock_us(CLOCK_MONOTONIC) - start;
-	}
-	qsort(us, RESTS, sizeof(us[0]), ascending);
-	return us[RESTS / 2];
+	call();
+	return clock_us(CLOCK_MONOTONIC) - start;
 }
 
 static void launch_nothing(void)
@@ -178,9 +171,72 @@ static void row(const char *what, double value)
 	printf("%-44s %9.3f\n", what, value);
 }
 
+/* After a rest: whoever answers has gone to sleep. */
+static double took_rested_us(void (*call)(void))
+{
+	usleep(REST_US);
+	return took_us(call);
+}
+
+static double median(double *values, int n)
+{
+	qsort(values, (size_t)n, sizeof(*values), ascending);
+	return values[n / 2];
+}
+
+static struct peer peers[] = {
+	{ .name = "  a pipe, both on one CPU" },
+	{ .name = "  a pipe, on two", .two_cpus = true },
+	{ .name = "  a futex, both on one CPU", .futex = true },
+	{ .name = "  a futex, on two", .futex = true, .two_cpus = true },
+};
+
+#define N_PEERS (sizeof(peers) / sizeof(peers[0]))
+
+static struct peer *asked;
+
+static void ask_peer(void)
+{
+	peer_ask(asked);
+}
+
+/* In turns, so that whatever else the machine does strikes all alike. */
+static void rows_of_rests(void)
+{
+	double ours[RESTS], theirs[N_PEERS][RESTS];
+	size_t k;
+
+	for (int i = 0; i < RESTS; i++) {
+		ours[i] = took_rested_us(round_trip);
+		peer_begin();
+		for (k = 0; k < N_PEERS; k++) {
+			asked = &peers[k];
+			if (asked->is_there)
+				theirs[k][i] = took_rested_us(ask_peer);
+		}
+		peer_end();
+	}
+	row("round trip from sleep, us", median(ours, RESTS));
+	for (k = 0; k < N_PEERS; k++)
+		if (peers[k].is_there)
+			row(peers[k].name, median(theirs[k], RESTS));
+}
+
+static const struct {
+	const char *name;
+	void (*copy)(void);
+} copies[] = {
+	{ "  pinned, to the device, of memcpy's rate", copy_pinned_in },
+	{ "  pageable, to the device", copy_pageable_in },
+	{ "  pageable, to the host", copy_pageable_out },
+};
+
+#define N_COPIES (sizeof(copies) / sizeof(copies[0]))
+
+/* Each copy beside a memcpy() of its own: the machine's memory is not as fast at any time. */
 static void rows_of_copies(void)
 {
-	double memory;
+	double memory[COPIES], rates[N_COPIES][COPIES];
 
 	must(mem_alloc(&device, COPY_BYTES), "cuMemAlloc");
 	must(host_alloc((void **)&pinned, COPY_BYTES, 0), "cuMemHostAlloc");
@@ -190,23 +246,29 @@ static void rows_of_copies(void)
 	memset(pageable, 1, COPY_BYTES);
 	memset(other, 2, COPY_BYTES);
 	memset(pinned, 3, COPY_BYTES);
-	memory = median_us(CLOCK_MONOTONIC, copy_memory, 1, NULL);
-	row("64 MiB by memcpy, GB/s", COPY_BYTES / memory / 1e3);
-	row("  pinned, to the device, of memcpy's rate",
-	    memory / median_us(CLOCK_MONOTONIC, copy_pinned_in, 1, NULL));
-	row("  pageable, to the device",
-	    memory / median_us(CLOCK_MONOTONIC, copy_pageable_in, 1, NULL));
-	row("  pageable, to the host",
-	    memory / median_us(CLOCK_MONOTONIC, copy_pageable_out, 1, NULL));
+	for (size_t k = 0; k < N_COPIES; k++)
+		copies[k].copy();
+	for (int i = 0; i < COPIES; i++) {
+		for (size_t k = 0; k < N_COPIES; k++) {
+			memory[i] = took_us(copy_memory);
+			rates[k][i] = memory[i] / took_us(copies[k].copy);
+		}
+	}
+	row("64 MiB by memcpy, GB/s", COPY_BYTES / median(memory, COPIES) / 1e3);
+	for (size_t k = 0; k < N_COPIES; k++)
+		row(copies[k].name, median(rates[k], COPIES));
 }
 
 int main(void)
 {
-	double start = clock_us(CLOCK_MONOTONIC);
+	double start;
 	CUcontext context;
 	CUmodule module;
 
+	for (size_t i = 0; i < N_PEERS; i++)
+		peers[i].is_there = peer_start(&peers[i]);
 	driver_open();
+	start = clock_us(CLOCK_MONOTONIC);
 	must(init(0), "cuInit");
 	must(retain(&context, 0), "cuDevicePrimaryCtxRetain");
 	row("cuInit + primary context, once, ms", (clock_us(CLOCK_MONOTONIC) - start) / 1e3);
@@ -218,7 +280,7 @@ int main(void)
 	row("launch of 1,000, the caller's time, us each",
 	    median_us(CLOCK_MONOTONIC, launch_nothing, 1000, wait_for_all));
 	row("round trip (cuCtxGetFlags), us", median_us(CLOCK_MONOTONIC, round_trip, 1000, NULL));
-	row("round trip from sleep, us", median_rested_us(round_trip));
+	rows_of_rests();
 	rows_of_copies();
 	return 0;
 }
