@@ -235,22 +235,25 @@ static void mapped(struct mapping *mapping, int error)
 		session_end(&p->session);
 }
 
+/* Bytes of the memory that the request under way is about. */
+static uint64_t pending_size(const struct session *session)
+{
+	switch (session->pending.type) {
+	case WIRE_SESSION_OPEN:
+		return SESSION_SIZE + WIRE_HEAP_SIZE;
+	case WIRE_LANE_ADD:
+		return LANE_SIZE;
+	default:
+		return session->pending.size;
+	}
+}
+
 static int reserve(struct process *p)
 {
-	struct wire_message message = { .type = WIRE_RESERVE,
-					.address = p->session.pending.address };
+	const struct wire_message message = { .type = WIRE_RESERVE,
+					      .address = p->session.pending.address,
+					      .size = pending_size(&p->session) };
 
-	switch (p->session.pending.type) {
-	case WIRE_SESSION_OPEN:
-		message.size = SESSION_SIZE + WIRE_HEAP_SIZE;
-		break;
-	case WIRE_LANE_ADD:
-		message.size = LANE_SIZE;
-		break;
-	default:
-		message.size = p->session.pending.size;
-		break;
-	}
 	return socket_send(p->session.worker.fd, &message, NULL, 0);
 }
 
@@ -309,6 +312,10 @@ static void answer(struct session *session, int error)
 		session_end(session);
 		return;
 	}
+	/* What could not begin was mapped by then. */
+	if (error && session->pending.at &&
+	    !is_released(p, session->pending.at, pending_size(session)))
+		return;
 	machine_answer(p->machine, &p->pending, error);
 }
 
