@@ -305,12 +305,27 @@ void emit_run_bare(struct emit *e, LLVMValueRef bits)
 	LLVMBuildCall2(e->b, type, typed(e, e->run, type), args, 3, "");
 }
 
+/* What a handler that faults does not return to count: all up to its instruction, as the interpreter. */
+static void count_before(struct emit *e, const struct jit_insn *in, LLVMValueRef bits)
+{
+	LLVMValueRef n = LLVMBuildLoad2(e->b, e->i64, e->n_lanes, ""), here;
+
+	n = LLVMBuildMul(e->b, n, emit_int(e, e->i64, e->counted), "");
+	here = emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &bits, 1);
+	here = LLVMBuildMul(e->b, LLVMBuildZExt(e->b, here, e->i64, ""),
+			    emit_int(e, e->i64, in->weight), "");
+	n = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, n, here, ""),
+			 LLVMBuildLoad2(e->b, e->i64, e->executed, ""), "");
+	emit_store(e, n, emit_at(e, e->warp, e->u->request->layout.warp_executed), 8);
+}
+
 void emit_run(struct emit *e, const struct jit_insn *in, LLVMValueRef bits)
 {
 	uint32_t n = in->n_reads + (unit_always(e->u, in) ? 0u : in->n_writes);
 
 	for (uint32_t i = 0; i < n; i++)
 		hand_over(e, e->u->operands[in->operands + i]);
+	count_before(e, in, bits);
 	emit_run_bare(e, bits);
 }
 
