@@ -131,6 +131,12 @@ static void in_forked_child(void)
 	pthread_mutex_init(&init_lock, NULL);
 }
 
+static const enum jit_mode jit_modes[] = {
+	[CONFIG_JIT_AUTO] = JIT_AUTO,
+	[CONFIG_JIT_NEVER] = JIT_OFF,
+	[CONFIG_JIT_FIRST] = JIT_ON,
+};
+
 static CUresult init(void)
 {
 	static bool watches_forks;
@@ -144,7 +150,7 @@ static CUresult init(void)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	watches_forks = true;
 	room_limit(driver.config.host_memory_bytes);
-	jit_init(driver.config.jit ? JIT_ON : JIT_OFF, driver_log);
+	jit_init(jit_modes[driver.config.jit], driver_log);
 	r = driver.state ? CUDA_SUCCESS : init_state();
 	return r == CUDA_SUCCESS ? init_devices() : r;
 }

@@ -323,7 +323,7 @@ static u32 pass_warps(struct block *block, const struct jit_code *jit, struct bl
 /* What is not done with that is the interpreter's, and sees that the others have ended. */
 static void run_fresh(struct block *block, struct block_progress *ret)
 {
-	const struct jit_code *jit = block->launch->code->jit[block->launch->rows];
+	const struct jit_code *jit = compiled_code(block->launch->code, block->launch->rows);
 	bool under_way = false;
 	u32 n_ended = jit ? pass_warps(block, jit, ret, &under_way) : 0;
 

@@ -137,19 +137,29 @@ struct exec_services {
 /* Who compiles: softgpu/jit. */
 struct exec_compiler {
 	const struct exec_services *services;
-	void (*compile)(struct code *code, bool rows); /* before every launch */
-	/* There is compiled code for launches like this one. */
+	/* Before every launch of a kernel. */
+	void (*launched)(struct code *code, bool rows);
+	/* A worker has carried out so many instructions of threads for one; it holds no lock. */
+	void (*worked)(struct code *code, bool rows, u64 n);
+	/* There is compiled code for launches like this one: code->jit[] was set, at any moment. */
 	int (*enter)(struct warp *w, const struct insn *in, const struct jit_code *jit);
 	/*
 	 * Takes a warp that was just started as far as compiled code goes. Whether all its lanes
 	 * came to the end of the kernel, with which nothing was done yet.
 	 */
 	bool (*pass)(struct warp *w, const struct jit_code *jit);
-	void (*release)(struct jit_code *jit);
+	/* The function goes, and what was compiled of it. */
+	void (*forget)(struct code *code);
 };
 
 /* NULL: nobody. To be set before the first image is made. */
 extern const struct exec_compiler *exec_compiler;
+
+/* What has been compiled of a function by now, or NULL. */
+static inline const struct jit_code *compiled_code(const struct code *code, bool rows)
+{
+	return __atomic_load_n(&code->jit[rows], __ATOMIC_ACQUIRE);
+}
 
 /* ---- barrier.c: the block's barriers; warp.c: waiting inside a warp ------------------------------ */
 

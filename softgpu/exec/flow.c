@@ -268,7 +268,7 @@ int warp_pause(struct warp *w)
 /* Compiled code does what it can from here on, and leaves w->pc where the interpreter goes on. */
 int flow_enter(struct warp *w, const struct insn *in, _unused_ u32 mask)
 {
-	const struct jit_code *jit = w->frame->code->jit[w->block->launch->rows];
+	const struct jit_code *jit = compiled_code(w->frame->code, w->block->launch->rows);
 
 	return jit ? exec_compiler->enter(w, in, jit) : RUN_ON;
 }

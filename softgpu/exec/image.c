@@ -574,11 +574,9 @@ void exec_image_free(struct exec_image *image)
 {
 	if (!image)
 		return;
-	for (u32 i = 0; i < image->n_functions; i++) {
-		for (u32 rows = 0; rows < 2 && image->functions[i]; rows++) {
-			if (image->functions[i]->jit[rows])
-				exec_compiler->release(image->functions[i]->jit[rows]);
-		}
+	for (u32 i = 0; exec_compiler && i < image->n_functions; i++) {
+		if (image->functions[i])
+			exec_compiler->forget(image->functions[i]);
 	}
 	if (image->const_addr)
 		image->place.free(image->place.arg, image->const_addr);

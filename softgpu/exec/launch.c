@@ -184,7 +184,7 @@ static int launch_init(struct exec_launch *launch, const struct exec_launch_args
 	launch->code = image_kernel_of(k)->code;
 	launch->rows = args->block[0] % LANES == 0 || (args->block[1] == 1 && args->block[2] == 1);
 	if (exec_compiler)
-		exec_compiler->compile(image_kernel_of(k)->code, launch->rows);
+		exec_compiler->launched(image_kernel_of(k)->code, launch->rows);
 	memcpy(launch->grid, args->grid, sizeof(launch->grid));
 	memcpy(launch->block, args->block, sizeof(launch->block));
 	launch->n_blocks = (u64)args->grid[0] * args->grid[1] * args->grid[2];
@@ -371,6 +371,9 @@ static void work(void *arg)
 		launch->n_running++;
 		pthread_mutex_unlock(&launch->lock);
 		run_blocks(launch, block, left < BLOCK_SLICE ? left : BLOCK_SLICE, &turn);
+		if (exec_compiler)
+			exec_compiler->worked(image_kernel_of(launch->kernel)->code, launch->rows,
+					      turn.executed);
 		pthread_mutex_lock(&launch->lock);
 		launch->n_running--;
 		put_block(launch, block, &turn);

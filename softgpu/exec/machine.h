@@ -170,6 +170,14 @@ struct insn_shape {
 
 struct jit_code;
 
+/* What who compiles knows of a function; softgpu/jit guards it. */
+struct jit_state {
+	_Atomic u64 work; /* instructions of threads, of launches of this kernel */
+	_Atomic u64 next; /* at how many there is something to do again */
+	u8 stage;
+	u32 seen; /* the last walk that has come by */
+};
+
 /* A function's code, decoded. */
 struct code {
 	const char *name;
@@ -180,7 +188,7 @@ struct code {
 	u32 class_start[PTX_N_CLASSES], class_count[PTX_N_CLASSES]; /* places of registers */
 	u32 scalars;		 /* after the registers: one word for each, of compiled code */
 	struct jit_code *jit[2]; /* once it is compiled; the second for launches in rows */
-	bool jit_tried[2];
+	struct jit_state jit_state[2];
 	u8 *constants;
 	u32 n_constants; /* bytes */
 	u32 regs_bytes;

@@ -38,8 +38,20 @@ void jit_free(struct jit_code *jit);
 
 /* ---- client.c ------------------------------------------------------------------------------------ */
 
-/* Asks the compiler's process; the caller frees the reply. NULL with a reason if there is none. */
-struct jit_reply *jit_ask(const struct jit_request *request, const char **ret_why);
+/*
+ * Asks the compiler's process for one function, while nothing else is asked. The request is needed
+ * until the answer is there. false, with a reason: nobody can be asked.
+ */
+bool jit_ask(const struct jit_request *request, const char **ret_why);
+
+/*
+ * Goes on with it, and @wait until it is over. Return: whether it is. The caller frees the reply;
+ * NULL, with a reason: there is none.
+ */
+bool jit_answer(bool wait, struct jit_reply **ret, const char **ret_why);
+
+/* Lets go of the process, whatever it is at; the next is another. */
+void jit_forget_compiler(void);
 
 /* Is there a compiler? */
 bool jit_found(void);

@@ -30,6 +30,15 @@
  * is made of: the key is a hash of the request, which has everything that the code depends on, the
  * layout of the interpreter's structures included.
  *
+ * When. A launch never waits, unless every kernel is to be compiled before its first (JIT_ON): it
+ * begins in the interpreter, which counts the instructions of threads it carries out for each kernel.
+ * What comes to LOOK_COST of them for each instruction of a function is worth a look into the cache,
+ * and what comes to COMPILE_COST is given to the compiler, which works beside it; a kernel that has
+ * less to do never costs more than the counting. The workers look for the reply between two blocks,
+ * or two turns of one, and the next launch does: no thread waits for it. From the moment the code is
+ * there, whichever warp comes to its next ENTER goes on in it. Counts tell, and no clock: a busy
+ * machine compiles what an idle one does, later.
+ *
  * Bit for bit: the compiler is told nothing that would let it change results, a NaN is what the
  * interpreter makes of it, and instructions whose value is a matter of the host's library (sin.approx)
  * or of MXCSR go to the handler.
@@ -43,7 +52,8 @@
 
 enum jit_mode {
 	JIT_OFF,
-	JIT_ON, /* every kernel, before its first launch */
+	JIT_AUTO, /* what has had much to do, beside it */
+	JIT_ON,	  /* every kernel, before its first launch */
 };
 
 /**
@@ -58,8 +68,12 @@ void jit_init(enum jit_mode mode, void (*log)(const char *format, ...));
 /* How many functions were compiled, taken from the cache, and left to the interpreter. */
 struct jit_counts {
 	unsigned int n_compiled, n_cached, n_refused;
+	unsigned int n_pending; /* waits for the compiler */
 };
 
 void jit_counts(struct jit_counts *ret);
+
+/* Waits until nothing is pending. */
+void jit_settle(void);
 
 #endif

@@ -4,6 +4,7 @@
  * end closes. Whatever is wrong with a request is said in the reply, or ends the process: who asked
  * takes that for a refusal.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +47,25 @@ static bool wait_for_request(void)
 	return true;
 }
 
+/*
+ * While it works, who asked sends nothing. If he ends nobody wants the code any more, and nobody
+ * should find a process that outlives him: the end of the socket is a signal, and that ends this one.
+ */
+static bool end_with_caller(bool on)
+{
+	struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
+	int flags = fcntl(STDIN_FILENO, F_GETFL);
+
+	if (flags < 0 || fcntl(STDIN_FILENO, F_SETOWN, getpid()) < 0 ||
+	    fcntl(STDIN_FILENO, F_SETFL, on ? flags | O_ASYNC : flags & ~O_ASYNC) < 0)
+		return false;
+	/* He may have before. */
+	return !on || poll(&fd, 1, 0) == 0;
+}
+
 /* ---- the machine -------------------------------------------------------------------------------- */
 
+/* More of an effort in generating code takes a seventh longer and wins nothing: the kernels of bench-jit. */
 static LLVMTargetMachineRef machine_new(void)
 {
 	char *triple, *cpu, *features, *error = NULL;
@@ -62,9 +80,9 @@ static LLVMTargetMachineRef machine_new(void)
 	cpu = LLVMGetHostCPUName();
 	features = LLVMGetHostCPUFeatures();
 	if (!LLVMGetTargetFromTriple(triple, &target, &error))
-		machine = LLVMCreateTargetMachine(target, triple, cpu, features,
-						  LLVMCodeGenLevelDefault, LLVMRelocPIC,
-						  LLVMCodeModelSmall);
+		machine =
+			LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelLess,
+						LLVMRelocPIC, LLVMCodeModelSmall);
 	LLVMDisposeMessage(error);
 	LLVMDisposeMessage(triple);
 	LLVMDisposeMessage(cpu);
@@ -129,7 +147,7 @@ static bool reply_refusal(const char *why)
 
 	reply.checksum = JIT_HASH_START;
 	snprintf(reply.refusal, sizeof(reply.refusal), "%s", why);
-	return whole_write(STDOUT_FILENO, &reply, sizeof(reply));
+	return end_with_caller(false) && whole_write(STDOUT_FILENO, &reply, sizeof(reply));
 }
 
 static bool reply_object(const struct emit *e, LLVMMemoryBufferRef object)
@@ -159,7 +177,7 @@ static bool reply_object(const struct emit *e, LLVMMemoryBufferRef object)
 	reply.checksum = JIT_HASH_START;
 	for (int i = 0; i < 4; i++)
 		reply.checksum = jit_hash(reply.checksum, parts[i].data, parts[i].size);
-	ok = whole_write(STDOUT_FILENO, &reply, sizeof(reply));
+	ok = end_with_caller(false) && whole_write(STDOUT_FILENO, &reply, sizeof(reply));
 	for (int i = 0; i < 4 && ok; i++)
 		ok = whole_write(STDOUT_FILENO, parts[i].data, parts[i].size);
 	return ok;
@@ -202,26 +220,13 @@ static bool serve(const void *request, uint32_t size, LLVMTargetMachineRef machi
 	return ok;
 }
 
-/* The program that has started it waits for the first half only. */
-static bool leave_parent(void)
-{
-	pid_t pid = fork();
-
-	if (pid > 0)
-		_exit(0);
-	return pid == 0;
-}
-
-int main(int argc, _unused_ char **argv)
+int main(void)
 {
 	LLVMTargetMachineRef machine;
 	struct jit_request head;
 	uint8_t *request;
 	bool ok;
 
-	/* With any argument it stays in front, for who looks at it. */
-	if (argc < 2 && !leave_parent())
-		return 1;
 	machine = machine_new();
 	ok = machine != NULL;
 	while (ok && wait_for_request() && whole_read(STDIN_FILENO, &head, sizeof(head))) {
@@ -233,7 +238,7 @@ int main(int argc, _unused_ char **argv)
 			return 1;
 		memcpy(request, &head, sizeof(head));
 		ok = whole_read(STDIN_FILENO, request + sizeof(head), head.size - sizeof(head)) &&
-		     serve(request, head.size, machine);
+		     end_with_caller(true) && serve(request, head.size, machine);
 		free(request);
 	}
 	LLVMDisposeTargetMachine(machine);

@@ -194,10 +194,19 @@ static bool log_set(struct softgpu_config *config, const char *value)
 
 static bool jit_set(struct softgpu_config *config, const char *value)
 {
-	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-		return false;
-	config->jit = *value == '1';
-	return true;
+	static const char *const names[] = {
+		[CONFIG_JIT_AUTO] = "auto",
+		[CONFIG_JIT_NEVER] = "0",
+		[CONFIG_JIT_FIRST] = "1",
+	};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(value, names[i]) != 0)
+			continue;
+		config->jit = (enum config_jit)i;
+		return true;
+	}
+	return false;
 }
 
 static const struct setting settings[] = {
@@ -212,7 +221,7 @@ static const struct setting settings[] = {
 	{ "host-memory", "SOFTGPU_HOST_MEMORY", "a size", .machine = host_memory_set },
 	{ "driver", "SOFTGPU_DRIVER", "a version such as 580.65.06", .machine = driver_set },
 	{ "cuda", "SOFTGPU_CUDA", "a version such as 13.0", .machine = cuda_set },
-	{ "jit", "SOFTGPU_JIT", "0 or 1", .machine = jit_set },
+	{ "jit", "SOFTGPU_JIT", "auto, 0 or 1", .machine = jit_set },
 	{ "name", "SOFTGPU_NAME", "a name of 1 to 95 bytes", .device = name_set },
 	{ "memory", "SOFTGPU_MEMORY", "a size from 64M to 16T", .device = memory_set },
 	{ "sms", "SOFTGPU_SMS", "a number from 1 to 1024", .device = sms_set },

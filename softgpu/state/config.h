@@ -17,7 +17,8 @@
  *	end-wait = 10s		SOFTGPU_END_WAIT	how long ending a context waits for each kernel
  *	host-memory = 8G	SOFTGPU_HOST_MEMORY	RAM that a process may have in all; what the
  *						host has, without it
- *	jit = 1			SOFTGPU_JIT		compile kernels; 0: interpret them
+ *	jit = auto		SOFTGPU_JIT		compile kernels that have much to do; 1: all,
+ *						before their first launch; 0: none
  *	log = 1			SOFTGPU_LOG		say on standard error what goes wrong
  *
  * and for a device:
@@ -50,6 +51,8 @@
 
 #define SOFTGPU_DEVICES_MAX 32
 
+enum config_jit { CONFIG_JIT_AUTO, CONFIG_JIT_NEVER, CONFIG_JIT_FIRST };
+
 struct softgpu_device_config {
 	char name[96];
 	uint64_t memory_bytes;
@@ -78,7 +81,7 @@ struct softgpu_config {
 	uint64_t host_memory_bytes; /* 0: no bound */
 	char driver_version[32];
 	uint32_t cuda_version; /* 13000 is 13.0 */
-	bool jit;
+	enum config_jit jit;
 	bool log;
 };
 

@@ -41,6 +41,8 @@ static const struct text_case text_cases[] = {
 	{ "config_parse: sample period too long", "sample-period = 2s\n", CONFIG_E_BAD },
 	{ "config_parse: how long an end waits", "end-wait = 100ms\n", 0 },
 	{ "config_parse: a bound of host memory", "host-memory = 8G\n", 0 },
+	{ "config_parse: which kernels are compiled", "jit = auto\njit = 0\njit = 1\n", 0 },
+	{ "config_parse: compiled by another word", "jit = yes\n", CONFIG_E_BAD },
 	{ "config_parse: no host memory", "host-memory = 0\n", CONFIG_E_BAD },
 	{ "config_parse: sample period of 1/6 s", "sample-period = 166667us\n", 0 },
 };
