@@ -23,7 +23,7 @@ def gpu(tmp_path):
     """The environment of a program on the software GPU."""
     env = dict(os.environ)
     for name in list(env):
-        # SOFTGPU_JIT=1 tests/run programs: all of it with compiled kernels
+        # tests/run compiled, interpreted: all of it with every kernel compiled, and none
         if name.startswith(("CUDA_VISIBLE", "SOFTGPU_")) and name != "SOFTGPU_JIT":
             del env[name]
     state = tmp_path / "softgpu"
