@@ -45,6 +45,7 @@ struct overuse;
  * @settling:		set while the books are to be settled out of turn
  * @settled_us:		when they were last, by the monotonic clock, and how long it took
  * @n_settled:		how often
+ * @trimmed_us:		when memory was last given back
  * @placing:		set while processes are looked for on the devices
  * @placed_us:		when they last were, by the monotonic clock
  * @placing_until_us:	how long they are
@@ -85,6 +86,7 @@ struct daemon {
 	uint64_t settled_us;
 	uint64_t settle_took_us;
 	uint64_t n_settled;
+	uint64_t trimmed_us;
 	sd_event_source *placing;
 	uint64_t placed_us;
 	uint64_t placing_until_us;

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/trim.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -25,6 +26,8 @@
 #define SETTLE_EVERY_US	   500000
 #define RELOAD_AFTER_US	   200000
 #define SAMPLE_AT_LEAST_MS 20
+/* Once what is written each minute was, or soon after. */
+#define TRIM_EVERY_US 60000000
 /* A cgroup that is made anew is limited from then on at the latest. */
 #define CGROUPS_EVERY_US 50000
 /* The loop may put timers off by so much, to wake up once for several; a quarter second if it is not told. */
@@ -189,6 +192,16 @@ static int on_engine(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint
 	return 0;
 }
 
+static void trim(struct daemon *d)
+{
+	uint64_t now_us = daemon_monotonic_us();
+
+	if (d->trimmed_us && now_us < d->trimmed_us + TRIM_EVERY_US)
+		return;
+	d->trimmed_us = now_us;
+	trim_memory();
+}
+
 static int on_tick(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
@@ -202,6 +215,7 @@ static int on_tick(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 	overuse_tick(d);
 	/* Connections on which nothing comes are closed in time. */
 	api_server_dispatch(d->api);
+	trim(d);
 	sd_event_source_set_time_relative(s, SETTLE_EVERY_US);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
