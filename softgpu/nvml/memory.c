@@ -17,6 +17,7 @@ CALL(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
 
 	if (r != NVML_SUCCESS)
 		return r;
+	state_look(nvml.state, dev);
 	state_memory(nvml.state, dev, &now);
 	*memory = (nvmlMemory_t){
 		.total = now.total_bytes,
@@ -36,6 +37,7 @@ CALL(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
 		return r;
 	if (memory->version != NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2))
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	state_look(nvml.state, dev);
 	state_memory(nvml.state, dev, &now);
 	memory->total = now.total_bytes;
 	memory->reserved = 0;

@@ -22,6 +22,7 @@ static nvmlReturn_t list_read(unsigned dev, struct process_list *ret)
 
 	if (!all)
 		return NVML_ERROR_MEMORY;
+	state_look(nvml.state, dev);
 	engine_update(nvml.state, dev);
 	n = state_computing(nvml.state, dev, all, STATE_SLOTS_MAX);
 	*ret = (struct process_list){

@@ -15,6 +15,7 @@
  *		first is private and has, as far from its futex word as all others, the node
  *		of each slot of ours in the keeper's list.
  * @own:	a word that is 1 here and reads as 0 in a forked child
+ * @looked_at:	the device that a monitor has read last
  * @lock:	guards attaching
  * @slots:	of this process, once attached
  */
@@ -28,6 +29,7 @@ struct state {
 	int pids_fd;
 	char dir[sizeof(((struct softgpu_config *)0)->dir)];
 	bool log;
+	_Atomic unsigned looked_at;
 
 	pthread_mutex_t lock;
 	_Atomic bool attached;

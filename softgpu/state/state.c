@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 
 #define OWN_BYTES 4096
+/* Of fewer, the file takes less than it costs to map it again. */
+#define LOOK_SLOTS 64
 
 /* A page that a child of fork() finds empty, however it forked. */
 static int own_page_new(const _Atomic uint32_t **ret)
@@ -84,6 +86,17 @@ void state_device(const struct state *state, unsigned dev, struct softgpu_device
 		atomic_thread_fence(memory_order_seq_cst);
 	} while (atomic_load(&file->n_properties) != n);
 	ret->name[sizeof(ret->name) - 1] = '\0';
+}
+
+void state_look(struct state *state, unsigned dev)
+{
+	unsigned before = atomic_load_explicit(&state->looked_at, memory_order_relaxed);
+
+	if (before == dev)
+		return;
+	atomic_store_explicit(&state->looked_at, dev, memory_order_relaxed);
+	if (atomic_load(&state->files[before]->n_slots) > LOOK_SLOTS)
+		madvise(state->files[before], state_file_bytes(), MADV_DONTNEED);
 }
 
 void state_memory_device(const struct state *state, unsigned dev, struct state_memory *ret)

@@ -129,6 +129,14 @@ void state_memory(struct state *state, unsigned dev, struct state_memory *ret);
 /** state_memory_device() - the whole device */
 void state_memory_device(const struct state *state, unsigned dev, struct state_memory *ret);
 
+/**
+ * state_look() - for a monitor that is about to read what all processes have of a device
+ *
+ * Each has its line in the file of each device. Monitors read one file after the other and then do nothing for
+ * a second: of the one before, nothing stays mapped.
+ */
+void state_look(struct state *state, unsigned dev);
+
 struct state_process {
 	pid_t pid; /* as numbered in the first pid namespace of the host, if known */
 	uint64_t used_bytes;
