@@ -255,7 +255,7 @@ struct engine_sample {
 	unsigned percent; /* of the period in which it was at work */
 };
 
-/** engine_compute_samples() - take in what a device tells of its processes, each sample once */
+/** engine_compute_samples() - take in what a device tells of its processes, each sample once; by process id, then by time */
 int engine_compute_samples(struct engine *engine, unsigned device,
 			   const struct engine_sample *samples, size_t n);
 

@@ -114,19 +114,35 @@ struct sample_search {
 	size_t n_busy; /* processes that are at work */
 };
 
+/* The first sample of a process, or of the next. */
+static size_t first_of(const struct sample_search *search, uint32_t tgid)
+{
+	size_t low = 0, high = search->n;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if ((uint32_t)search->samples[mid].pid < tgid)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 static int sample_process(const struct audit_process *process, void *userdata)
 {
 	struct sample_search *search = userdata;
 	struct engine *engine = search->engine;
 
-	for (size_t i = 0; i < search->n; i++) {
+	for (size_t i = first_of(search, audit_process_tgid(process)); i < search->n; i++) {
 		const struct engine_sample *from = &search->samples[i];
 		struct probed *p;
 		struct share_sample s = { .end_ns = from->end_ns,
 					  .begin_ns = from->end_ns - PERIOD_NS };
 
 		if ((uint32_t)from->pid != audit_process_tgid(process))
-			continue;
+			break;
 		p = probed_find(engine, from->pid, process->serial);
 		if (p && p->sampled_ns[search->device] && p->sampled_ns[search->device] < s.end_ns)
 			s.begin_ns = MAX(p->sampled_ns[search->device], s.end_ns - PERIOD_NS_MAX);

@@ -14,6 +14,15 @@
 /* Several of each process, where they are read seldom. */
 #define SAMPLES 2048
 
+static int by_pid_and_time(const void *a, const void *b)
+{
+	const struct gpu_activity *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return (x->pid > y->pid) - (x->pid < y->pid);
+	return (x->time_us > y->time_us) - (x->time_us < y->time_us);
+}
+
 /* Drivers give the wall clock's time, the engine wants the monotonic clock's. */
 static void read_device(struct daemon *d, unsigned device)
 {
@@ -27,8 +36,9 @@ static void read_device(struct daemon *d, unsigned device)
 				  ARRAY_SIZE(activity), &n);
 	if (r == -EOPNOTSUPP)
 		d->compute_reason = "the driver does not tell the processes' device time";
-	if (r < 0)
+	if (r < 0 || n == 0)
 		return;
+	qsort(activity, n, sizeof(*activity), by_pid_and_time);
 	for (i = 0; i < n; i++) {
 		d->compute_since_us[device] = MAX(d->compute_since_us[device], activity[i].time_us);
 		samples[i].pid = activity[i].pid;
