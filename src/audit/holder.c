@@ -669,13 +669,16 @@ static void holder_loop(struct holder *h)
 	}
 }
 
-/* Held threads wait for the holder: it goes first where the kernel lets it. */
+/*
+ * Held threads wait for the holder: it goes first where the kernel lets it, and what it has used once stays
+ * in memory. Not all that it has: most of that is the daemon's, from before the fork.
+ */
 static void raise_priority(void)
 {
 	struct sched_param param = { .sched_priority = 1 };
 
 	sched_setscheduler(0, SCHED_FIFO, &param);
-	mlockall(MCL_CURRENT | MCL_FUTURE);
+	mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
 
 static bool is_holder(pid_t pid)
