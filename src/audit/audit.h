@@ -332,6 +332,8 @@ struct audit_wake {
  * @arrivals:		the last processes that were put into a cgroup: which of them it is, from 1 on, << 32 | id
  *			(programs)
  * @n_arrivals:		how many were (programs)
+ * @n_stale:		how often something has ended that records were of: a process, a context, a credit; they are
+ *			dropped later (programs)
  * @n_chunks:		of records of allocations; see room.h
  * @freed:		the holder is told that memory was freed, and has not looked yet (both)
  * @n_unfollowed:	children of trees that could not be entered
@@ -368,7 +370,7 @@ struct audit_control {
 	__u64 blocks[AUDIT_TABLES][AUDIT_BLOCKS / 64];
 	__u64 arrivals[AUDIT_ARRIVALS];
 	__u32 n_arrivals;
-	__u32 unused;
+	__u32 n_stale;
 };
 
 #define AUDIT_LIBRARIES	   256

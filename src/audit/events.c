@@ -38,7 +38,7 @@ static int reap_now_and_then(struct engine *engine)
 		return 0;
 	engine->reaped_ns = now;
 	engine->exits = false;
-	return engine_reap(engine);
+	return reap_soon(engine);
 }
 
 /* What the programs could not do; if it cannot be done yet, it is tried again in a moment. */

@@ -110,6 +110,8 @@ struct engine {
 	struct offsets_dir offsets;
 	bool exits; /* processes have ended since the records of what they had were dropped */
 	uint64_t reaped_ns;
+	uint32_t n_stale; /* of audit_control, when records were last dropped */
+	uint64_t dropped_ns;
 	uint32_t n_unended; /* of audit_control, when it was last seen to */
 	uint32_t n_unfollowed;
 	int again_fd; /* a timer: something is to be tried again */
@@ -142,6 +144,8 @@ void builds_tell_again(struct engine *engine);
 /** builds_is_unprobed() - is this a copy of libcuda whose calls were not found? */
 bool builds_is_unprobed(struct engine *engine, dev_t dev, ino_t ino);
 
+/** reap_soon() - as engine_reap(), but records are dropped only where something has ended, or long ago */
+int reap_soon(struct engine *engine);
 /** ended_see_to() - end what no program could end. Return: whether all of it is done */
 bool ended_see_to(struct engine *engine);
 /** trees_follow() - enter children of trees that the programs could not enter */

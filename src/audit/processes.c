@@ -7,10 +7,15 @@
  * killed in the middle.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/syscall.h>
 
+#include "base/clock.h"
 #include "priv.h"
 #include "audit.skel.h"
+
+#define DROP_NS 300000000000ULL /* a credit that was used up is no end of anything, but a record */
 
 int engine_each_process(const struct engine *engine, engine_process_fn fn, void *userdata)
 {
@@ -37,23 +42,20 @@ struct audit_process *process_find(const struct engine *engine, pid_t pid)
 	return audit_process_tgid(p) == tgid ? p : NULL;
 }
 
-/* A process whose last thread has ended lives on in /proc, as a zombie, until its parent asks for it. */
+/*
+ * A process whose last thread has ended lives on as a zombie until its parent asks for it; its descriptor tells
+ * that as well. All that are charged are asked now and then, and their files in /proc cost ten times that.
+ */
 static bool process_is_dead(pid_t pid)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[32], line[128], state = '\0';
-	unsigned n_threads = 0;
+	struct pollfd fd = { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	bool dead;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return errno == ENOENT || errno == ESRCH;
-	while (fgets(line, sizeof(line), f)) {
-		sscanf(line, "State: %c", &state);
-		if (sscanf(line, "Threads: %u", &n_threads) == 1)
-			break;
-	}
-	return state == 'X' || (state == 'Z' && n_threads <= 1) || n_threads == 0;
+	if (fd.fd < 0)
+		return errno == ESRCH;
+	dead = poll(&fd, 1, 0) == 1;
+	close(fd.fd);
+	return dead;
 }
 
 /* Return: 0 or ENGINE_E_*, or a fault. */
@@ -234,7 +236,15 @@ static void tables_tidy(struct engine *engine)
 		engine_trim(engine);
 }
 
-int engine_reap(struct engine *engine)
+/* To look for them costs what the table has room for, two million, however few there are. */
+static int records_drop(struct engine *engine)
+{
+	engine->n_stale = __atomic_load_n(&engine->state->control.n_stale, __ATOMIC_ACQUIRE);
+	engine->dropped_ns = clock_now_ns(CLOCK_MONOTONIC);
+	return order(engine, &(struct audit_order){ .kind = AUDIT_ORDER_REAP });
+}
+
+static void dead_take_off(struct engine *engine)
 {
 	ended_see_to(engine);
 	blocks_each(engine->state, AUDIT_TABLE_SLOTS, i) {
@@ -245,5 +255,23 @@ int engine_reap(struct engine *engine)
 			audit_slot_end(engine->state, i, state);
 	}
 	tables_tidy(engine);
-	return order(engine, &(struct audit_order){ .kind = AUDIT_ORDER_REAP });
+}
+
+int engine_reap(struct engine *engine)
+{
+	dead_take_off(engine);
+	return records_drop(engine);
+}
+
+int reap_soon(struct engine *engine)
+{
+	const struct audit_control *control = &engine->state->control;
+	uint32_t n_stale;
+
+	dead_take_off(engine);
+	n_stale = __atomic_load_n(&control->n_stale, __ATOMIC_ACQUIRE);
+	if (n_stale == engine->n_stale &&
+	    clock_now_ns(CLOCK_MONOTONIC) < engine->dropped_ns + DROP_NS)
+		return 0;
+	return records_drop(engine);
 }

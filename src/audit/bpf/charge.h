@@ -371,6 +371,7 @@ alone int process_end(__u32 at, __u32 tgid)
 	room_count(&state, &p->chain, AUDIT_TABLE_PROCESSES, -1);
 	bpf_map_delete_elem(&numbers, &tgid);
 	p->serial = 0;
+	__sync_fetch_and_add(&control.n_stale, 1);
 	moving_end(at);
 	WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);
 	return 1;

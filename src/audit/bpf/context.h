@@ -78,6 +78,7 @@ static inlined int context_gives_up(struct thread *t, struct object *context)
 	charge_to_idle(t->process, context->device, __sync_lock_test_and_set(&context->used, 0));
 	bytes_take(PENDING(PROCESS(t->process), context->device),
 		   __sync_lock_test_and_set(&context->parent, 0));
+	__sync_fetch_and_add(&control.n_stale, 1);
 	return settle_later(t);
 }
 

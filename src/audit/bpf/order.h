@@ -66,6 +66,7 @@ static noinline __u64 order_idle(struct audit_process *p, __u32 device)
 	if (gone) {
 		p->idle[device] -= gone;
 		p->epoch[device]++;
+		__sync_fetch_and_add(&control.n_stale, 1);
 	}
 	return gone;
 }
