@@ -337,7 +337,7 @@ static void engine_free(struct engine *engine)
 	launches_free(engine->launches);
 	attach_forget(engine, /* unpin= */ false);
 	builds_done(engine);
-	ring_buffer__free(engine->events);
+	events_close(engine);
 	audit_bpf__destroy(engine->programs);
 	free(engine->view);
 	if (engine->again_fd >= 0)

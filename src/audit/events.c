@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #define REAP_AFTER_EXIT_NS 500000000ULL
 #define REAP_NS		   10000000000ULL
 #define AGAIN_NS	   5000000
+#define RING_KEPT_NS	   1000000000ULL
 
 static int on_event(void *userdata, void *data, size_t size)
 {
@@ -60,6 +62,61 @@ static void left_see_to(struct engine *engine)
 		timerfd_settime(engine->again_fd, 0, &moment, NULL);
 }
 
+/* --- the ring -------------------------------------------------------------------------------------- */
+
+static const volatile uint64_t *position_map(int fd, int rights, off_t page)
+{
+	return mmap(NULL, getpagesize(), rights, MAP_SHARED, fd, page * getpagesize());
+}
+
+static void position_unmap(const volatile uint64_t *position)
+{
+	if (position && position != MAP_FAILED)
+		munmap((void *)position, getpagesize());
+}
+
+/*
+ * The kernel puts all of a ring into the memory of who maps it, twice over, and mostly it is empty: what
+ * stays mapped is the two numbers that tell so.
+ */
+static int ring_open(struct engine *engine)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int fd = engine_map_fd(engine, "events");
+
+	engine->events_taken = position_map(fd, PROT_READ | PROT_WRITE, 0);
+	engine->events_sent = position_map(fd, PROT_READ, 1);
+	if (engine->events_taken == MAP_FAILED || engine->events_sent == MAP_FAILED)
+		return -errno;
+	event.data.fd = fd;
+	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int ring_take(struct engine *engine)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	if (__atomic_load_n(engine->events_sent, __ATOMIC_ACQUIRE) == *engine->events_taken) {
+		if (now > engine->events_ns + RING_KEPT_NS) {
+			ring_buffer__free(engine->events);
+			engine->events = NULL;
+		}
+		return 0;
+	}
+	engine->events_ns = now;
+	if (!engine->events)
+		engine->events =
+			ring_buffer__new(engine_map_fd(engine, "events"), on_event, engine, NULL);
+	return engine->events ? ring_buffer__consume(engine->events) : -errno;
+}
+
+void events_close(struct engine *engine)
+{
+	ring_buffer__free(engine->events);
+	position_unmap(engine->events_taken);
+	position_unmap(engine->events_sent);
+}
+
 static int again_open(struct engine *engine)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -73,17 +130,9 @@ static int again_open(struct engine *engine)
 
 int events_open(struct engine *engine)
 {
-	struct epoll_event event = { .events = EPOLLIN };
 	int r = again_open(engine);
 
-	if (r < 0)
-		return r;
-
-	engine->events = ring_buffer__new(engine_map_fd(engine, "events"), on_event, engine, NULL);
-	if (!engine->events)
-		return -errno;
-	event.data.fd = ring_buffer__epoll_fd(engine->events);
-	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, event.data.fd, &event) ? -errno : 0;
+	return r < 0 ? r : ring_open(engine);
 }
 
 void events_tell(struct engine *engine, enum audit_event_kind kind, uint32_t row, const char *text)
@@ -133,7 +182,7 @@ int engine_dispatch(struct engine *engine)
 		}
 	}
 	if (r >= 0)
-		r = ring_buffer__consume(engine->events);
+		r = ring_take(engine);
 	left_see_to(engine);
 	if (r < 0)
 		return r;

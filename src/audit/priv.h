@@ -94,7 +94,10 @@ struct engine {
 	/* Shared with the programs and the holder. Tables are looked at by the functions below alone. */
 	struct audit_state *state;
 	struct view *view;
-	struct ring_buffer *events;
+	struct ring_buffer *events;	       /* NULL while there are none */
+	const volatile uint64_t *events_taken; /* up to where the ring was read, and written */
+	const volatile uint64_t *events_sent;
+	uint64_t events_ns;		  /* when there were some last */
 	uint32_t n_tenants;		  /* their numbers are below it */
 	uint64_t unowned[LEDGER_DEVICES]; /* bytes of nobody, as the devices told last */
 	int lock_fd;
@@ -196,6 +199,7 @@ void attach_forget(struct engine *engine, bool unpin);
 
 /** events_open() - deliver what the programs send */
 int events_open(struct engine *engine);
+void events_close(struct engine *engine);
 /** events_tell() - an event of the engine's own */
 void events_tell(struct engine *engine, enum audit_event_kind kind, uint32_t row, const char *text);
 
