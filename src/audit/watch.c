@@ -24,6 +24,7 @@
 #define AGAIN_NS   30000000000ULL
 #define RING_PAGES 64
 #define SEEN	   8192 /* files looked at; a power of two */
+#define KNOWN	   2048 /* processes all of whose files are among them, and root's own */
 
 struct ring {
 	int fd;
@@ -40,9 +41,20 @@ struct seen {
 	struct timespec changed;
 };
 
+/*
+ * A process, and the number of its folder in /proc: a later one of the same id has another. What it maps from
+ * then on is told by the rings.
+ */
+struct known {
+	uint32_t pid;
+	uint32_t ino;
+};
+
 struct watch {
 	struct seen seen[SEEN];
 	size_t n_seen;
+	struct known known[KNOWN]; /* by their ids; as long as no file is taken out of @seen */
+	uint32_t n_unsure; /* mapped files that could not be looked at, or are to be again */
 	bool is_again; /* files may be mapped that were not looked at, or are not probed any more */
 	bool is_crowded;     /* more have come into cgroups than could be looked at */
 	uint32_t n_arrivals; /* in cgroups, that were looked at */
@@ -81,6 +93,7 @@ static struct seen *seen_find(struct watch *watch, const struct stat *st)
 static void seen_clear(struct watch *watch)
 {
 	memset(watch->seen, 0, sizeof(watch->seen));
+	memset(watch->known, 0, sizeof(watch->known));
 	watch->n_seen = 0;
 }
 
@@ -110,8 +123,15 @@ static void mapping_missed(struct engine *engine, const struct mapping *m, int r
 	const struct stat st = { .st_dev = m->dev, .st_ino = m->ino };
 
 	engine->watch->is_again = true;
+	engine->watch->n_unsure++;
 	if (strstr(m->name, "libcuda") || strstr(m->name, "libnvidia-ml"))
 		builds_tell_unprobed(engine, m->name, &st, "", builds_why(r));
+}
+
+/* Whoever may write to a file that is mapped makes another one of it, and no mapping tells. */
+static bool is_roots_own(const struct stat *st)
+{
+	return st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /*
@@ -129,20 +149,26 @@ static int mapping_look(struct engine *engine, const struct mapping *m)
 	if (!m->ino)
 		return 0;
 	fd = mapping_open(m);
-	if (fd == -ENOENT || fd == -ESRCH)
+	if (fd == -ENOENT || fd == -ESRCH) {
+		engine->watch->n_unsure++;
 		return -ENOENT;
+	}
 	if (fd < 0 || fstat(fd, &st)) {
 		mapping_missed(engine, m, fd < 0 ? fd : -errno);
 		return 0;
 	}
+	if (!is_roots_own(&st))
+		engine->watch->n_unsure++;
 	if (seen_find(engine->watch, &st)->ino)
 		return 0;
 	use = copies_use_by(engine, m->pid);
 	r = attach_file(engine, m->name, fd, &use);
-	if (r == 0 || r == -ENOEXEC)
+	if (r == 0 || r == -ENOEXEC) {
 		seen_add(engine->watch, &st);
-	else
-		builds_tell_unprobed(engine, m->name, &st, "", builds_why(r));
+		return 0;
+	}
+	engine->watch->n_unsure++;
+	builds_tell_unprobed(engine, m->name, &st, "", builds_why(r));
 	return 0;
 }
 
@@ -209,9 +235,28 @@ static int process_look(struct engine *engine, pid_t pid, _unused_ void *userdat
 	return each_mapping(engine, pid, look_at, NULL);
 }
 
+static struct known process_name_now(pid_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return (struct known){ pid, stat(path, &st) ? 0 : st.st_ino };
+}
+
 static int tenants_process_look(struct engine *engine, pid_t pid, _unused_ void *userdata)
 {
-	return process_is_tenants(engine, pid) ? process_look(engine, pid, NULL) : 0;
+	struct known *known = &engine->watch->known[pid % KNOWN], now = process_name_now(pid);
+	uint32_t n_unsure = engine->watch->n_unsure;
+
+	if (known->pid == now.pid && known->ino == now.ino)
+		return 0;
+	if (!now.ino || !process_is_tenants(engine, pid))
+		return 0;
+	process_look(engine, pid, NULL);
+	if (n_unsure == engine->watch->n_unsure)
+		*known = now;
+	return 0;
 }
 
 /* --- a file that somebody maps ------------------------------------------------------------------------ */
