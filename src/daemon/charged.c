@@ -27,6 +27,8 @@ static int add(const struct audit_process *p, void *userdata)
 
 	if (!c)
 		return -ENOMEM;
+	/* What lies between the fields is compared, too. */
+	memset(c, 0, sizeof(*c));
 	c->pid = audit_process_tgid(p);
 	c->serial = p->serial;
 	c->seen_on = p->seen_on;
@@ -57,6 +59,12 @@ int charged_read(struct charged_list *list, const struct engine *engine)
 	if (list->n)
 		qsort(list->items, list->n, sizeof(*list->items), by_pid);
 	return r;
+}
+
+bool charged_equal(const struct charged_list *a, const struct charged_list *b)
+{
+	return a->n == b->n &&
+	       (a->n == 0 || memcmp(a->items, b->items, a->n * sizeof(*a->items)) == 0);
 }
 
 const struct charged *charged_find(const struct charged_list *list, pid_t pid)

@@ -10,6 +10,8 @@
 
 #include "audit/engine.h"
 
+#include <stdbool.h>
+
 /**
  * struct charged - one process
  * @serial:	of its record: with it, the process id names a process for good
@@ -43,6 +45,9 @@ struct charged_list {
  * Return: 0, or -ENOMEM: the list is then not complete.
  */
 int charged_read(struct charged_list *list, const struct engine *engine);
+
+/** charged_equal() - whether nothing in the books has changed from one to the other */
+bool charged_equal(const struct charged_list *a, const struct charged_list *b);
 
 const struct charged *charged_find(const struct charged_list *list, pid_t pid);
 

@@ -3,7 +3,8 @@
  * Device time: the driver's samples of each process, handed to the engine.
  *
  * Often while some tenant's compute is limited, so that what a launch takes is learned
- * soon; now and then where a tenant has such a limit; else seldom, for compute.stat.
+ * soon; now and then where a tenant has such a limit; else seldom, for compute.stat, and at
+ * every other of those times while nobody works.
  */
 #include "daemon/daemon.h"
 
@@ -43,6 +44,7 @@ static void read_device(struct daemon *d, unsigned device)
 		d->compute_since_us[device] = MAX(d->compute_since_us[device], activity[i].time_us);
 		samples[i].pid = activity[i].pid;
 		samples[i].percent = activity[i].percent;
+		d->compute_saw_work |= activity[i].percent > 0;
 		samples[i].end_ns =
 			now_ns - MIN((now_us - MIN(activity[i].time_us, now_us)) * 1000, now_ns);
 	}
@@ -51,20 +53,36 @@ static void read_device(struct daemon *d, unsigned device)
 	daemon_activity_samples(d, device, activity, n);
 }
 
-static int on_time(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
+static void compute_look(struct daemon *d)
 {
-	struct daemon *d = userdata;
 	uint64_t next_us = d->engine && d->tenants.any_sets_compute ? NOW_AND_THEN_US : SELDOM_US;
 	unsigned i;
 
 	/* Marks first: a sample is compared with a mark behind its end. */
 	if (d->engine && engine_compute_tick(d->engine))
 		next_us = ENGINE_COMPUTE_TICK_MS * 1000;
+	d->compute_saw_work = false;
 	for (i = 0; i < daemon_n_devices(d); i++)
 		read_device(d, i);
 	d->compute_is_slow = next_us == SELDOM_US;
-	sd_event_source_set_time_relative(s, next_us);
-	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+	sd_event_source_set_time_relative(d->compute_timer, next_us);
+	sd_event_source_set_enabled(d->compute_timer,
+				    d->compute_is_slow ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+static int on_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata)
+{
+	compute_look(userdata);
+	return 0;
+}
+
+void daemon_compute_tick(struct daemon *d)
+{
+	if (!d->compute_is_slow)
+		return;
+	d->compute_skips = !d->compute_skips && !d->compute_saw_work;
+	if (!d->compute_skips)
+		compute_look(d);
 }
 
 void daemon_compute_wake(struct daemon *d)
@@ -73,6 +91,7 @@ void daemon_compute_wake(struct daemon *d)
 		return;
 	d->compute_is_slow = false;
 	sd_event_source_set_time_relative(d->compute_timer, 0);
+	sd_event_source_set_enabled(d->compute_timer, SD_EVENT_ONESHOT);
 }
 
 int daemon_compute_start(struct daemon *d)

@@ -38,13 +38,19 @@ struct overuse;
  * @running:		what the devices listed last
  * @compute_since_us:	of each device the latest sample of its time
  * @compute_timer:	when they are read next
- * @compute_is_slow:	that is seldom, as nobody has a limit
+ * @compute_is_slow:	that is seldom, as nobody has a limit: at ticks
+ * @compute_saw_work:	somebody was at work when they were read last
+ * @compute_skips:	nobody was, so the next tick does not read them
  * @compute_reason:	why compute limits are not enforced; NULL if they are
  * @cgroups_timer:	when cgroups are looked at next
  * @cgroups_are_slow:	that is seldom, as nobody is a cgroup's
  * @settling:		set while the books are to be settled out of turn
  * @settled_us:		when they were last, by the monotonic clock, and how long it took
  * @n_settled:		how often
+ * @settled_used:	with how much memory in use on each device, UINT64_MAX where none told
+ * @settled_since:	of what threads had asked for by then
+ * @settled_tenants:	and with which tenants
+ * @books_changed:	the books have, since they were read to be settled
  * @trimmed_us:		when memory was last given back
  * @placing:		set while processes are looked for on the devices
  * @placed_us:		when they last were, by the monotonic clock
@@ -75,6 +81,8 @@ struct daemon {
 	const char *compute_reason;
 	sd_event_source *compute_timer;
 	bool compute_is_slow;
+	bool compute_saw_work;
+	bool compute_skips;
 	uint64_t compute_since_us[LEDGER_DEVICES];
 	struct charged_list charged;
 	struct charged_list charged_before;
@@ -86,6 +94,10 @@ struct daemon {
 	uint64_t settled_us;
 	uint64_t settle_took_us;
 	uint64_t n_settled;
+	uint64_t settled_used[LEDGER_DEVICES];
+	uint64_t settled_since;
+	unsigned settled_tenants;
+	bool books_changed;
 	uint64_t trimmed_us;
 	sd_event_source *placing;
 	uint64_t placed_us;
@@ -145,6 +157,11 @@ void daemon_read_books(struct daemon *d, uint64_t oldest_us);
 void daemon_settle(struct daemon *d);
 
 /**
+ * daemon_settle_changes() - the same, where something may have changed since, or it was long ago
+ */
+void daemon_settle_changes(struct daemon *d);
+
+/**
  * daemon_settle_soon() - the same, within moments; many who ask for it get it together
  */
 void daemon_settle_soon(struct daemon *d);
@@ -181,6 +198,11 @@ void daemon_place_soon(struct daemon *d);
  * Where there is no engine it is read all the same, for showing it.
  */
 int daemon_compute_start(struct daemon *d);
+
+/**
+ * daemon_compute_tick() - read it where that is seldom done; with the timer of everything else
+ */
+void daemon_compute_tick(struct daemon *d);
 
 /**
  * daemon_compute_wake() - tenants may have changed: do not wait where one is limited now

@@ -18,7 +18,7 @@ struct fake_engine {
 	struct engine_compute compute[LEDGER_TENANTS];
 	struct fake_binding bindings[LEDGER_TENANTS];
 	struct ledger books[LEDGER_TENANTS * LEDGER_DEVICES];
-	struct audit_process processes[8];
+	struct audit_process processes[128];
 	int n_processes;
 	bool watching;
 	bool asks_users;

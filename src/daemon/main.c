@@ -26,8 +26,7 @@
 #define SETTLE_EVERY_US	   500000
 #define RELOAD_AFTER_US	   200000
 #define SAMPLE_AT_LEAST_MS 20
-/* Once what is written each minute was, or soon after. */
-#define TRIM_EVERY_US 60000000
+#define TRIM_EVERY_US	   10000000
 /* A cgroup that is made anew is limited from then on at the latest. */
 #define CGROUPS_EVERY_US 50000
 /* The loop may put timers off by so much, to wake up once for several; a quarter second if it is not told. */
@@ -171,6 +170,7 @@ static int on_round(_unused_ sd_event_source *s, void *userdata)
 	if (d->cgroups_are_slow && d->tenants.any_of_cgroup) {
 		d->cgroups_are_slow = false;
 		sd_event_source_set_time_relative(d->cgroups_timer, CGROUPS_EVERY_US);
+		sd_event_source_set_enabled(d->cgroups_timer, SD_EVENT_ONESHOT);
 	}
 	if (!d->waiters)
 		return 0;
@@ -210,9 +210,10 @@ static int on_tick(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 	/* The kernel does not always tell of new mappings while the machine is idle. */
 	if (d->engine)
 		engine_dispatch(d->engine);
-	daemon_settle(d);
+	daemon_settle_changes(d);
 	/* Right behind it, as the devices were just asked. */
 	overuse_tick(d);
+	daemon_compute_tick(d);
 	/* Connections on which nothing comes are closed in time. */
 	api_server_dispatch(d->api);
 	trim(d);
@@ -225,9 +226,11 @@ static int on_cgroups_time(sd_event_source *s, _unused_ uint64_t usec, void *use
 	struct daemon *d = userdata;
 
 	tenants_retry(&d->tenants);
+	/* Then a round of the loop begins it again: see on_round(). */
 	d->cgroups_are_slow = !d->tenants.any_of_cgroup;
-	sd_event_source_set_time_relative(s,
-					  d->cgroups_are_slow ? SETTLE_EVERY_US : CGROUPS_EVERY_US);
+	if (d->cgroups_are_slow)
+		return 0;
+	sd_event_source_set_time_relative(s, CGROUPS_EVERY_US);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 

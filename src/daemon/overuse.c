@@ -139,16 +139,34 @@ static int on_time(sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
+static bool is_due(const struct overuse *o, unsigned device, uint64_t now_ms)
+{
+	uint64_t period_ms = o->state.devices[device].is_tense ? o->fast_ms : o->slow_ms;
+
+	return now_ms + period_ms / 4 >= o->due_ms[device];
+}
+
+bool overuse_is_due(const struct daemon *d)
+{
+	const struct overuse *o = d->overuse;
+	uint64_t now_ms = overuse_now_ms();
+	unsigned i;
+
+	for (i = 0; o && o->timer && i < daemon_n_devices(d); i++) {
+		if (is_due(o, i, now_ms))
+			return true;
+	}
+	return false;
+}
+
 /* What is due within a quarter of its time is due now. */
 static bool take_due(struct overuse *o, uint64_t now_ms)
 {
-	uint64_t period_ms;
 	bool any = false;
 	unsigned i;
 
 	for (i = 0; i < daemon_n_devices(o->daemon); i++) {
-		period_ms = o->state.devices[i].is_tense ? o->fast_ms : o->slow_ms;
-		if (now_ms + period_ms / 4 < o->due_ms[i])
+		if (!is_due(o, i, now_ms))
 			continue;
 		o->due_ms[i] = MIN(o->due_ms[i], now_ms);
 		any = true;

@@ -106,6 +106,11 @@ int overuse_let_go(const struct overuse_options *options);
 int overuse_start(struct daemon *d);
 
 /**
+ * overuse_is_due() - whether overuse_tick() would sample now
+ */
+bool overuse_is_due(const struct daemon *d);
+
+/**
  * overuse_tick() - sample what is about to be due, as the devices were just asked for another reason
  */
 void overuse_tick(struct daemon *d);

@@ -18,6 +18,7 @@ int running_read(struct running *running, struct gpu *gpu, unsigned device, uint
 	int r;
 
 	if (!list->asked_us || list->asked_us < oldest_us) {
+		list->knows_memory = gpu->ops->memory(gpu, device, &list->memory) == 0;
 		r = gpu_processes(gpu, device, &list->items, &list->cap, &list->n);
 		if (r < 0) {
 			list->asked_us = 0;

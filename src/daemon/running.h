@@ -14,12 +14,15 @@
 /**
  * struct running_list - of one device, by process id
  * @asked_us:	when, by the monotonic clock; 0 for never
+ * @memory:	of the device, just before; of no meaning unless @knows_memory
  */
 struct running_list {
 	struct gpu_process *items;
 	size_t n;
 	size_t cap;
 	uint64_t asked_us;
+	struct gpu_memory memory;
+	bool knows_memory;
 };
 
 struct running {
@@ -27,7 +30,7 @@ struct running {
 };
 
 /**
- * running_read() - the processes of a device
+ * running_read() - the processes of a device, and its memory
  * @oldest_us:	an answer from before that does not do
  * @ret:	stays the list's; good until it is read again
  *

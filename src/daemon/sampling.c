@@ -140,16 +140,15 @@ static void ask_device(struct overuse *o, unsigned device, struct policy_device 
 {
 	const struct running_list *running;
 	struct daemon *d = o->daemon;
-	struct gpu_memory m;
 
-	ret->known = d->gpu->ops->memory(d->gpu, device, &m) == 0 &&
-		     running_read(&d->running, d->gpu, device,
-				  daemon_monotonic_us() - LIST_LASTS_US, &running) == 0;
+	ret->known = running_read(&d->running, d->gpu, device,
+				  daemon_monotonic_us() - LIST_LASTS_US, &running) == 0 &&
+		     running->knows_memory;
 	if (!ret->known)
 		return;
 	residents_take(&o->residents, device, running->items, running->n);
-	ret->total_bytes = m.total_bytes;
-	ret->free_bytes = m.free_bytes;
+	ret->total_bytes = running->memory.total_bytes;
+	ret->free_bytes = running->memory.free_bytes;
 }
 
 /* --- the tenants --- */

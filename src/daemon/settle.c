@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The books against the devices, every half second.
+ * The books against the devices, every half second; every second where neither has changed.
  *
  * Contexts, code and pools take memory that no argument tells. What a device says
  * that a process has, less what its calls explain, is its overhead. A process may
@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "daemon/mps.h"
+#include "daemon/overuse.h"
 #include "daemon/process.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@
 
 #define SETTLE_PAUSE_US	    20000
 #define SETTLE_PAUSE_ROUNDS 4
+#define SETTLE_AT_LEAST_US  900000
 
 /*
  * The least that one context was seen to cost is what the next one is charged until
@@ -129,8 +131,10 @@ static void settle_device(struct daemon *d, unsigned device, uint64_t oldest_us,
 	if (running_read(&d->running, d->gpu, device, oldest_us, &running) < 0) {
 		/* Nobody can tell whether it has back what the dead had, which is not waited for in vain. */
 		settle_unowned(d, device, d->unowned_bytes[device], ended);
+		d->settled_used[device] = UINT64_MAX;
 		return;
 	}
+	d->settled_used[device] = running->knows_memory ? running->memory.used_bytes : UINT64_MAX;
 	for (i = 0; i < d->charged.n; i++)
 		settle_charged(d, device, &d->charged.items[i],
 			       running_next(running, d->charged.items[i].pid, &at));
@@ -157,6 +161,7 @@ void daemon_read_books(struct daemon *d, uint64_t oldest_us)
 	d->charged = before;
 	if (charged_read(&d->charged, d->engine) < 0)
 		log_warn(-ENOMEM, "the books are not settled this time");
+	d->books_changed |= !charged_equal(&d->charged, &d->charged_before);
 	daemon_activity_look(d);
 }
 
@@ -181,6 +186,8 @@ void daemon_settle(struct daemon *d)
 	for (i = 0; d->engine && i < daemon_n_devices(d); i++)
 		ended[i] = engine_device_ended(d->engine, i);
 	daemon_read_books(d, UINT64_MAX);
+	/* What is settled below is a change as well, and the next round sees it. */
+	d->books_changed = false;
 	for (i = 0; i < daemon_n_devices(d); i++)
 		settle_device(d, i, d->books_read_us + 1, ended[i]);
 	if (d->engine)
@@ -188,8 +195,48 @@ void daemon_settle(struct daemon *d)
 	if (any_is_placing(&d->charged))
 		daemon_place(d);
 	d->n_settled++;
+	d->settled_since = since;
+	d->settled_tenants = d->tenants.n_changes;
 	d->settled_us = daemon_monotonic_us();
 	d->settle_took_us = d->settled_us - begun_us;
+}
+
+static bool is_used_as_settled(struct daemon *d, unsigned device)
+{
+	struct gpu_memory now;
+
+	return d->settled_used[device] != UINT64_MAX &&
+	       d->gpu->ops->memory(d->gpu, device, &now) == 0 &&
+	       now.used_bytes == d->settled_used[device];
+}
+
+/*
+ * Whether a round would find all as the last one did. A list of processes costs many times what the memory
+ * in use does: the devices are asked for that alone. What nobody owns is looked at as often as it can be, as
+ * somebody may own it from now on.
+ */
+static bool is_as_settled(struct daemon *d)
+{
+	unsigned i;
+
+	if (daemon_monotonic_us() >= d->settled_us + SETTLE_AT_LEAST_US ||
+	    d->settled_tenants != d->tenants.n_changes ||
+	    (d->engine && d->settled_since != engine_settling(d->engine)))
+		return false;
+	daemon_read_books(d, UINT64_MAX);
+	if (d->books_changed || any_is_placing(&d->charged))
+		return false;
+	for (i = 0; i < daemon_n_devices(d); i++) {
+		if (d->unowned_bytes[i] || !is_used_as_settled(d, i))
+			return false;
+	}
+	return true;
+}
+
+void daemon_settle_changes(struct daemon *d)
+{
+	if (overuse_is_due(d) || !is_as_settled(d))
+		daemon_settle(d);
 }
 
 static int on_settle_time(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata)

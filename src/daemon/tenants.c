@@ -627,6 +627,7 @@ int tenants_apply(struct tenants *tenants)
 	sweep(tenants);
 	for (t = tenants->first; t; t = t->next)
 		engine_apply(tenants, t);
+	tenants->n_changes++;
 	note_kinds(tenants);
 	ask_users(tenants);
 	watch(tenants);
@@ -693,6 +694,7 @@ int tenants_meet(struct tenants *tenants, uid_t uid)
 		return r;
 	t = tenants_of_uid(tenants, uid);
 	engine_apply(tenants, t);
+	tenants->n_changes++;
 	note_kinds(tenants);
 	tenants_note(tenants, EVENT_TENANT_NEW, t, "%s has the limits of %s", t->spec.name,
 		     t->template);

@@ -60,6 +60,7 @@ struct tenant {
  * @last_id:	of a tenant, given out so far
  * @any_sets_compute:	one of them has a limit or a weight of device time
  * @any_of_cgroup:	one of them is a cgroup's
+ * @n_changes:	how often they have changed
  * @watching:	the engine looks at every mapping
  * @engine:	NULL where the kernel does not let us; then limits are kept, not enforced
  */
@@ -72,6 +73,7 @@ struct tenants {
 	bool any_sets_compute;
 	bool any_of_cgroup;
 	bool watching;
+	unsigned n_changes;
 	struct engine *engine;
 	struct gpu *gpu;
 	struct event_log *events;

@@ -14,6 +14,7 @@
 #include "daemon/overuse.h"
 #include "gate/gate.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -33,9 +34,11 @@ uint64_t daemon_now_us(void)
 	return 1;
 }
 
+static uint64_t stopped_us; /* where a test says what time it is */
+
 uint64_t daemon_monotonic_us(void)
 {
-	return clock_now_us(CLOCK_MONOTONIC);
+	return stopped_us ? stopped_us : clock_now_us(CLOCK_MONOTONIC);
 }
 
 typedef int (*method_fn)(struct daemon *d, const struct request *q, json_t **ret);
@@ -526,6 +529,64 @@ static void test_settling(struct daemon *d)
 	d->loop = sd_event_unref(d->loop);
 }
 
+/* Those that the library lists are charged. */
+static void charge_listed(const struct tenant *t, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		fake_engine.processes[i] =
+			(struct audit_process){ .owner = (uint64_t)(1000 + i) << 32 |
+							 AUDIT_PROCESS_LIVE,
+						.serial = i + 1,
+						.chain = { .tenants = { t->number }, .n = 1 } };
+	fake_engine.n_processes = n;
+}
+
+/* A tick later. Return: how often devices were asked for their processes. */
+static unsigned n_listed_by_tick(struct daemon *d, const unsigned *n_listed)
+{
+	unsigned before = *n_listed;
+
+	stopped_us += 500000;
+	daemon_settle_changes(d);
+	return *n_listed - before;
+}
+
+/* To list processes is what a look at a device costs: it is done where there is something to be seen. */
+static void test_quiet(struct daemon *d, const char *nvml)
+{
+	void *fake = dlopen(nvml, RTLD_NOW | RTLD_NOLOAD);
+	const unsigned *n_listed = fake ? dlsym(fake, "fake_n_listed") : NULL;
+	unsigned long long *used = fake ? dlsym(fake, "fake_used") : NULL;
+	const unsigned all = 2;
+
+	if (!n_listed || !used)
+		exit(1);
+	stopped_us = clock_now_us(CLOCK_MONOTONIC);
+	charge_listed(tenants_find(&d->tenants, "nobody"), 100);
+	daemon_settle(d);
+	n_listed_by_tick(d, n_listed);
+	n_listed_by_tick(d, n_listed);
+	daemon_settle(d);
+	check(n_listed_by_tick(d, n_listed) == 0,
+	      "settling: nothing is listed again while nothing changes");
+	check(n_listed_by_tick(d, n_listed) == all, "settling: but once a second it is");
+	check(n_listed_by_tick(d, n_listed) == 0, "settling: and not in between");
+	daemon_settle(d);
+	*used += 4096;
+	check(n_listed_by_tick(d, n_listed) == all,
+	      "settling: at once where the devices have other memory in use");
+	fake_engine.processes[57].moved += 4096;
+	check(n_listed_by_tick(d, n_listed) == all, "settling: and where the books have changed");
+	fake_engine.n_processes -= 2; /* the last does not tell what it has */
+	check(n_listed_by_tick(d, n_listed) == all && n_listed_by_tick(d, n_listed) == all,
+	      "settling: each time while a process is nobody's");
+	fake_engine.n_processes = 0;
+	stopped_us = 0;
+	dlclose(fake);
+}
+
 /* The devices say that we have so much of the first, and are not asked again. */
 static void has_memory(struct daemon *d, uint64_t bytes)
 {
@@ -538,6 +599,7 @@ static void has_memory(struct daemon *d, uint64_t bytes)
 	lists[0].n = lists[0].cap = 1;
 	lists[1].n = 0;
 	lists[0].asked_us = lists[1].asked_us = UINT64_MAX;
+	lists[0].knows_memory = lists[1].knows_memory = true;
 }
 
 static size_t n_samples(struct daemon *d, uint32_t tenant, uint64_t now_ms)
@@ -622,6 +684,7 @@ int main(_unused_ int argc, char **argv)
 	test_trees_in_trees(&d);
 	test_gate(&d);
 	test_settling(&d);
+	test_quiet(&d, argv[1]);
 	test_history(&d);
 	test_restart(&d, argv[1]);
 	daemon_stop(&d);

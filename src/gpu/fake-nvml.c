@@ -110,9 +110,11 @@ int fake_mig_by_index(_unused_ nvml_device device, unsigned i, nvml_device *ret)
 	return i == 1 ? NVML_NOT_FOUND : NVML_OK;
 }
 
+EXPORT unsigned long long fake_used = 10ULL << 30;
+
 int fake_device_memory(_unused_ nvml_device device, struct nvml_memory *ret)
 {
-	*ret = (struct nvml_memory){ 80ULL << 30, 70ULL << 30, 10ULL << 30 };
+	*ret = (struct nvml_memory){ 80ULL << 30, (80ULL << 30) - fake_used, fake_used };
 	return NVML_OK;
 }
 
@@ -122,10 +124,13 @@ int fake_device_utilization(_unused_ nvml_device device, struct nvml_utilization
 	return NVML_OK;
 }
 
+EXPORT unsigned fake_n_listed; /* how often a device was asked for its processes */
+
 int fake_compute_processes(nvml_device device, unsigned *n, struct nvml_process *ret)
 {
 	unsigned i, n_running = index_of(device) ? 0 : 100;
 
+	fake_n_listed++;
 	if (*n < n_running) {
 		*n = n_running;
 		return NVML_INSUFFICIENT_SIZE;
