@@ -165,7 +165,7 @@ static void check_wide(const struct op *o, uint32_t i, bool sign)
 	again = LLVMBuildTrunc(e->b, last, e->i32, "");
 	again = sign ? LLVMBuildSExt(e->b, again, e->i64, "")
 		     : LLVMBuildZExt(e->b, again, e->i64, "");
-	emit_leave_if(e, LLVMBuildICmp(e->b, LLVMIntNE, last, again, ""));
+	emit_refuse_if(e, LLVMBuildICmp(e->b, LLVMIntNE, last, again, ""));
 }
 
 void op_check_widening(const struct op *o)

@@ -88,7 +88,7 @@ void access_local(struct access *a, LLVMValueRef bits)
 	on = LLVMBuildBitCast(e->b, bits, emit_vector_of(e, e->i1), "");
 	if (is_vector(offset))
 		offset = LLVMBuildSelect(e->b, on, offset, emit_int(e, LLVMTypeOf(offset), 0), "");
-	emit_leave_if(e, LLVMBuildNot(e->b, is_good(a, offset), ""));
+	emit_refuse_if(e, LLVMBuildNot(e->b, is_good(a, offset), ""));
 	if (!a->load) {
 		a->lanes = on;
 		access_store_lanes(a, places(a, offset));

@@ -184,7 +184,7 @@ static void require_range(struct access *a)
 			    access_wide(a, (uint64_t)(r->high - r->anchor - a->size)), "");
 	ok = access_both(a, access_is_aligned(a, a->base),
 			 access_is_range(a, first, last, r->read, r->write));
-	emit_leave_if(e, LLVMBuildNot(e->b, ok, ""));
+	emit_refuse_if(e, LLVMBuildNot(e->b, ok, ""));
 }
 
 /* By the interpreter, if only some lanes take part or the place is not an ordinary one. */
@@ -219,11 +219,11 @@ static void load_uniform(struct access *a, LLVMValueRef bits)
 	if (!unit_always(e->u, a->in))
 		base = guard_uniform(a, bits);
 	else if (is_const(a->in->args[0]))
-		emit_leave_if(e,
-			      LLVMBuildNot(e->b,
-					   access_both(a, access_is_aligned(a, base),
-						       access_is_range(a, base, base, true, false)),
-					   ""));
+		emit_refuse_if(
+			e, LLVMBuildNot(e->b,
+					access_both(a, access_is_aligned(a, base),
+						    access_is_range(a, base, base, true, false)),
+					""));
 	else
 		require_range(a);
 	for (uint32_t i = 0; i < a->in->vec; i++) {

@@ -167,7 +167,7 @@ void emit_warp(struct emit *e, const struct jit_insn *in)
 {
 	LLVMValueRef everybody = is_everybody(e, in);
 
-	emit_leave_if(e, LLVMBuildNot(e->b, everybody, ""));
+	emit_refuse_if(e, LLVMBuildNot(e->b, everybody, ""));
 	if (in->op == PTX_OP_SHFL)
 		shuffle(e, in);
 	else if (in->op == PTX_OP_VOTE)

@@ -74,17 +74,20 @@ static void put_back(struct emit *e, uint32_t place, const struct value *v, stru
 		emit_store(e, bits, to, 64);
 }
 
-static void write_return(struct emit *e)
+static LLVMValueRef executed_now(struct emit *e)
 {
-	LLVMValueRef n = LLVMBuildLoad2(e->b, e->i64, e->executed, "");
+	return LLVMBuildLoad2(e->b, e->i64, e->executed, "");
+}
 
-	emit_store(e, n, emit_at(e, e->warp, e->u->request->layout.warp_executed), 8);
+static void write_return(struct emit *e, LLVMValueRef executed)
+{
+	emit_store(e, executed, emit_at(e, e->warp, e->u->request->layout.warp_executed), 8);
 	LLVMBuildRet(e->b, emit_int(e, e->i32, e->n_exits - 1));
 }
 
 /* Ends the block at hand with an exit that puts back what is alive in @live. */
 static void write_exit(struct emit *e, uint32_t pc, uint32_t entry, const uint64_t *live,
-		       const struct value *values)
+		       LLVMValueRef executed)
 {
 	struct unit *u = e->u;
 
@@ -96,18 +99,18 @@ static void write_exit(struct emit *e, uint32_t pc, uint32_t entry, const uint64
 	e->exits[e->n_exits++] = (struct jit_exit){ .first = e->n_outs, .pc = pc, .entry = entry };
 	FOR_LIVE(u, live, p)
 	{
-		if (values[p].scalar || values[p].vector)
-			put_back(e, p, &values[p], &e->outs[e->n_outs++]);
+		if (e->values[p].scalar || e->values[p].vector)
+			put_back(e, p, &e->values[p], &e->outs[e->n_outs++]);
 	}
 	e->exits[e->n_exits - 1].n = e->n_outs - e->exits[e->n_exits - 1].first;
-	write_return(e);
+	write_return(e, executed);
 }
 
 static void leave_here(struct emit *e)
 {
 	count_insns(e);
 	unit_live_before(e->u, e->block, e->at, e->live);
-	write_exit(e, e->at, JIT_NOT_KEPT, e->live, e->values);
+	write_exit(e, e->at, JIT_NOT_KEPT, e->live, executed_now(e));
 }
 
 void emit_leave_if(struct emit *e, LLVMValueRef cond)
@@ -120,6 +123,67 @@ void emit_leave_if(struct emit *e, LLVMValueRef cond)
 	leave_here(e);
 	e->counted = counted;
 	LLVMPositionBuilderAtEnd(e->b, on);
+}
+
+static bool is_same(const struct value *a, const struct value *b)
+{
+	return a->scalar == b->scalar && a->vector == b->vector;
+}
+
+/* To keep a word is cheap. Vectors there are few of, so they must be those that are wanted anyway. */
+static bool holds(const struct emit *e, const struct refuge *r)
+{
+	FOR_LIVE(e->u, r->live, p)
+	{
+		if (!r->values[p].is_affine && !is_same(&r->values[p], &e->values[p]))
+			return false;
+	}
+	return r->block != NULL;
+}
+
+static void make_refuge(struct emit *e)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	struct refuge *r = &e->refuge;
+	LLVMValueRef executed;
+
+	count_insns(e);
+	executed = executed_now(e);
+	unit_live_before(e->u, e->block, e->at, r->live);
+	memcpy(r->values, e->values, e->u->n_places * sizeof(*r->values));
+	r->block = emit_new_block(e, "refuge");
+	LLVMPositionBuilderAtEnd(e->b, r->block);
+	write_exit(e, e->at, JIT_NOT_KEPT, r->live, executed);
+	LLVMPositionBuilderAtEnd(e->b, here);
+}
+
+void emit_refuse_if(struct emit *e, LLVMValueRef cond)
+{
+	LLVMBasicBlockRef on;
+
+	if (!holds(e, &e->refuge))
+		make_refuge(e);
+	on = emit_new_block(e, "on");
+	LLVMBuildCondBr(e->b, cond, e->refuge.block, on);
+	LLVMPositionBuilderAtEnd(e->b, on);
+}
+
+/* May it be done again, after what was done since? */
+static bool is_repeatable(const struct emit *e, const struct jit_insn *in)
+{
+	switch (in->kind) {
+	case JIT_PARAM:
+	case JIT_SREG:
+	case JIT_ACTIVE:
+		return true;
+	case JIT_PLAIN:
+		return form_is_native(e->u, in) && in->op != PTX_OP_MEMBAR &&
+		       in->op != PTX_OP_FENCE;
+	case JIT_LOAD:
+		return form_is_native(e->u, in) && in->sem <= PTX_SEM_WEAK;
+	default:
+		return false;
+	}
 }
 
 /* ---- ways --------------------------------------------------------------------------------------- */
@@ -241,7 +305,7 @@ static void write_block_exit(struct emit *e, uint32_t number)
 		else
 			e->values[p].vector = eb->exit_phis[p];
 	}
-	write_exit(e, b->first, (uint32_t)u->insns[b->enter].imm, b->live, e->values);
+	write_exit(e, b->first, (uint32_t)u->insns[b->enter].imm, b->live, executed_now(e));
 }
 
 /* ---- ends of blocks ----------------------------------------------------------------------------- */
@@ -339,7 +403,7 @@ static void leave_kept(struct emit *e)
 	count_insns(e);
 	FOR_LIVE(u, next->live, p)
 	e->values[p] = as_kind(e, p, next->in[p]);
-	write_exit(e, e->at, (uint32_t)u->insns[next->enter].imm, next->live, e->values);
+	write_exit(e, e->at, (uint32_t)u->insns[next->enter].imm, next->live, executed_now(e));
 }
 
 static void end_stop(struct emit *e)
@@ -473,6 +537,8 @@ static void emit_counted(struct emit *e, const struct jit_insn *in)
 	if (in->weight && !unit_always(e->u, in))
 		n = popcount(e, emit_guard_bits(e, in));
 	emit_insn(e, in);
+	if (!is_repeatable(e, in))
+		e->refuge.block = NULL;
 	if (n)
 		count_lanes(e, n);
 	else
@@ -488,6 +554,7 @@ static void emit_body(struct emit *e, uint32_t number)
 
 	e->block = b;
 	e->counted = 0;
+	e->refuge.block = NULL;
 	memset(e->values, 0, u->n_places * sizeof(*e->values));
 	memset(e->ranges, 0, u->n_places * sizeof(*e->ranges));
 	memcpy(e->state, b->in, u->n_places * sizeof(*e->state));
@@ -629,11 +696,14 @@ static bool emit_prepare(struct emit *e)
 	e->ranges = calloc(u->n_places + 1, sizeof(*e->ranges));
 	e->state = calloc(u->n_places + 1, sizeof(*e->state));
 	e->live = calloc(u->n_words, sizeof(*e->live));
+	e->refuge.values = calloc(u->n_places + 1, sizeof(*e->refuge.values));
+	e->refuge.live = calloc(u->n_words, sizeof(*e->refuge.live));
 	if (!vec_room(e, entries, u->request->n_enters + 1))
 		return false;
 	e->n_entries = u->request->n_enters;
 	memset(e->entries, 0, (e->n_entries + 1) * sizeof(*e->entries));
-	return e->blocks && e->values && e->ranges && e->state && e->live;
+	return e->blocks && e->values && e->ranges && e->state && e->live && e->refuge.values &&
+	       e->refuge.live;
 }
 
 bool emit_function(struct emit *e)
@@ -672,5 +742,7 @@ bool emit_function(struct emit *e)
 	free(e->ranges);
 	free(e->state);
 	free(e->live);
+	free(e->refuge.values);
+	free(e->refuge.live);
 	return ok;
 }

@@ -33,6 +33,16 @@ struct range {
 	bool read, write;
 };
 
+/*
+ * Where checks go that fail, which is rare: to an instruction before theirs. From there on the
+ * interpreter does again what was done since, which changed nothing but registers.
+ */
+struct refuge {
+	LLVMBasicBlockRef block; /* NULL: none */
+	struct value *values;	 /* as they were */
+	uint64_t *live;
+};
+
 #define N_ROOMS 4
 
 #define NAN_F32 0x7fffffff /* there is one in f32 */
@@ -70,6 +80,7 @@ struct emit {
 	struct range *ranges; /* by place of the address */
 	struct kind *state;
 	uint32_t counted; /* instructions since the count was brought up to date */
+	struct refuge refuge;
 
 	VEC(struct jit_exit, exits);
 	VEC(struct jit_entry, entries);
@@ -130,6 +141,9 @@ LLVMBasicBlockRef emit_new_block(struct emit *e, const char *name);
 
 /* Goes on in the interpreter at this instruction, if @cond; code goes on where it does not hold. */
 void emit_leave_if(struct emit *e, LLVMValueRef cond);
+
+/* The same for what is rare: perhaps at an instruction before this one. */
+void emit_refuse_if(struct emit *e, LLVMValueRef cond);
 
 /* Calls the interpreter's handler for the lanes in @bits; results are in the frame then. */
 void emit_run(struct emit *e, const struct jit_insn *in, LLVMValueRef bits);
