@@ -22,6 +22,13 @@ struct access {
 	LLVMValueRef lanes;  /* which take part, as a vector of bits; all, where not masked */
 };
 
+/* Lanes' places: distances of 32 bits, as half as many instructions gather by them; or of 64. */
+struct places {
+	LLVMValueRef base;  /* a pointer; NULL: what is in @at are addresses */
+	LLVMValueRef at;    /* a vector */
+	LLVMValueRef first; /* of 32 bits: the first lane's distance */
+};
+
 static inline LLVMValueRef access_wide(struct access *a, uint64_t v)
 {
 	return emit_int(a->e, a->e->i64, v);
@@ -98,9 +105,10 @@ LLVMValueRef access_pointer(struct access *a, LLVMValueRef at);
 void access_load_row(struct access *a, LLVMValueRef at, LLVMValueRef *ret);
 void access_store_row(struct access *a, LLVMValueRef at);
 
-/* Lanes anywhere: a vector of addresses. */
-void access_load_lanes(struct access *a, LLVMValueRef at, LLVMValueRef *ret);
-void access_store_lanes(struct access *a, LLVMValueRef at);
+/* Lanes anywhere; of addresses that access_is_good() has found good. */
+struct places access_places(struct access *a, LLVMValueRef at);
+void access_load_lanes(struct access *a, const struct places *p, LLVMValueRef *ret);
+void access_store_lanes(struct access *a, const struct places *p);
 
 /* ---- emit-local.c ----------------------------------------------------------------------------------- */
 

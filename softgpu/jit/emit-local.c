@@ -65,7 +65,7 @@ static LLVMValueRef is_good(struct access *a, LLVMValueRef offset)
 }
 
 /* Addresses in this process. */
-static LLVMValueRef places(struct access *a, LLVMValueRef offset)
+static struct places places(struct access *a, LLVMValueRef offset)
 {
 	struct emit *e = a->e;
 	LLVMValueRef first = emit_fixed(e, e->i64, e->warp, layout_of(a)->warp_local), pieces;
@@ -77,13 +77,16 @@ static LLVMValueRef places(struct access *a, LLVMValueRef offset)
 	pieces = emit_splat(e, warp_word(a, layout_of(a)->warp_local_stride));
 	pieces = LLVMBuildMul(e->b, pieces, e->lanes_64, "");
 	pieces = LLVMBuildAdd(e->b, pieces, emit_splat(e, first), "");
-	return offset ? LLVMBuildAdd(e->b, pieces, offset, "") : pieces;
+	if (offset)
+		pieces = LLVMBuildAdd(e->b, pieces, offset, "");
+	return (struct places){ .at = pieces };
 }
 
 void access_local(struct access *a, LLVMValueRef bits)
 {
 	struct emit *e = a->e;
 	LLVMValueRef offset = offset_of(a), on, v[4] = { NULL };
+	struct places p;
 
 	on = LLVMBuildBitCast(e->b, bits, emit_vector_of(e, e->i1), "");
 	if (is_vector(offset))
@@ -91,12 +94,14 @@ void access_local(struct access *a, LLVMValueRef bits)
 	emit_refuse_if(e, LLVMBuildNot(e->b, is_good(a, offset), ""));
 	if (!a->load) {
 		a->lanes = on;
-		access_store_lanes(a, places(a, offset));
+		p = places(a, offset);
+		access_store_lanes(a, &p);
 		return;
 	}
 	/* Lanes that take no part have something there, too. */
 	a->lanes = emit_int(e, emit_vector_of(e, e->i1), 1);
-	access_load_lanes(a, places(a, offset), v);
+	p = places(a, offset);
+	access_load_lanes(a, &p, v);
 	for (uint32_t i = 0; i < a->in->vec; i++)
 		emit_result(e, a->in, access_value(a, i), (struct value){ .vector = v[i] });
 }

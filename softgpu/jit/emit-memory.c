@@ -72,11 +72,11 @@ static void way_atomic(struct access *a, struct ways *w, LLVMValueRef at, LLVMVa
 	close_way(a, w, v);
 }
 
-static void way_lanes(struct access *a, struct ways *w, LLVMValueRef at)
+static void way_lanes(struct access *a, struct ways *w, const struct places *p)
 {
 	LLVMValueRef v[4] = { NULL };
 
-	a->load ? access_load_lanes(a, at, v) : access_store_lanes(a, at);
+	a->load ? access_load_lanes(a, p, v) : access_store_lanes(a, p);
 	close_way(a, w, v);
 }
 
@@ -315,19 +315,12 @@ static LLVMValueRef addresses(struct access *a, LLVMValueRef bits)
 }
 
 /* They may follow each other all the same. */
-static void try_row(struct access *a, struct ways *w, LLVMValueRef all, LLVMValueRef at)
+static LLVMValueRef is_row(struct access *a, const struct places *p)
 {
-	struct emit *e = a->e;
-	LLVMTypeRef type = LLVMTypeOf(at);
-	LLVMValueRef first, row, last, ok;
+	LLVMValueRef row = emit_spread(a->e, p->first, a->size, LLVMTypeOf(p->at));
+	LLVMValueRef differ = LLVMBuildICmp(a->e->b, LLVMIntNE, p->at, row, "");
 
-	first = LLVMBuildTruncOrBitCast(e->b, a->base, LLVMGetElementType(type), "");
-	row = emit_spread(e, first, a->size, type);
-	ok = LLVMBuildNot(e->b, access_any(a, LLVMBuildICmp(e->b, LLVMIntNE, at, row, "")), "");
-	last = LLVMBuildAdd(e->b, a->base, access_wide(a, (N_LANES - 1) * (uint64_t)a->size), "");
-	ok = access_both(a, ok, access_is_aligned(a, a->base));
-	ok = access_both(a, ok, access_is_range(a, a->base, last, a->load, !a->load));
-	way_row(a, w, access_both(a, all, ok));
+	return LLVMBuildNot(a->e->b, access_any(a, differ), "");
 }
 
 /* Lanes whose addresses are known one by one only. */
@@ -335,16 +328,21 @@ static void access_lanes(struct access *a, struct ways *w, LLVMValueRef all, LLV
 {
 	struct emit *e = a->e;
 	LLVMBasicBlockRef other, good = emit_new_block(e, "lanes");
-	LLVMValueRef at = addresses(a, bits);
+	LLVMValueRef at = addresses(a, bits), any = all;
+	struct places p;
 
-	if (!a->atomic)
-		try_row(a, w, all, at);
 	if (a->masked)
-		all = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
-	open_way(a, all, &other);
+		any = LLVMBuildICmp(e->b, LLVMIntNE, bits, emit_int(e, e->i32, 0), "");
+	open_way(a, any, &other);
 	LLVMBuildCondBr(e->b, access_is_good(a, at), good, other);
 	LLVMPositionBuilderAtEnd(e->b, good);
-	a->atomic ? way_atomic(a, w, at, bits) : way_lanes(a, w, at);
+	if (a->atomic) {
+		way_atomic(a, w, at, bits);
+	} else {
+		p = access_places(a, at);
+		way_row(a, w, access_both(a, all, is_row(a, &p)));
+		way_lanes(a, w, &p);
+	}
 	LLVMPositionBuilderAtEnd(e->b, other);
 }
 

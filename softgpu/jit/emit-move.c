@@ -110,47 +110,99 @@ void access_store_row(struct access *a, LLVMValueRef at)
 
 /* ---- lanes anywhere ------------------------------------------------------------------------------ */
 
-static LLVMValueRef pointers(struct access *a, LLVMValueRef at, uint32_t i)
+/* Of global memory the distance from a word in the block of the address space where all of them are. */
+struct places access_places(struct access *a, LLVMValueRef at)
 {
-	struct emit *e = a->e;
-	LLVMTypeRef type = emit_vector_of(e, LLVMPointerType(a->element, 0));
-	LLVMValueRef shared, offset = access_wide(a, (uint64_t)i * a->in->bytes);
+	LLVMTypeRef words = emit_vector_of(a->e, a->e->i32);
+	LLVMBuilderRef b = a->e->b;
+	LLVMValueRef from;
 
-	if (a->shared) {
-		shared = emit_fixed(e, e->i64, e->block_ptr, e->u->request->layout.block_shared);
-		offset = LLVMBuildAdd(e->b, shared, offset, "");
-	}
-	at = LLVMBuildAdd(e->b, access_extended(a, at), emit_splat(e, offset), "");
-	return LLVMBuildIntToPtr(e->b, at, type, "");
+	if (a->shared)
+		return (struct places){
+			.base = access_pointer(a, access_wide(a, 0)),
+			.at = at,
+			.first = LLVMBuildTrunc(b, a->base, a->e->i32, ""),
+		};
+	from = LLVMBuildAnd(b, a->base, access_wide(a, ~UINT64_C(3)), "");
+	return (struct places){
+		.base = access_pointer(a, from),
+		.at = LLVMBuildTrunc(b, LLVMBuildSub(b, at, emit_splat(a->e, from), ""), words, ""),
+		.first = LLVMBuildTrunc(b, LLVMBuildSub(b, a->base, from, ""), a->e->i32, ""),
+	};
 }
 
-void access_load_lanes(struct access *a, LLVMValueRef at, LLVMValueRef *ret)
+/* To elements of @type, @offset bytes behind. */
+static LLVMValueRef pointers(struct access *a, const struct places *p, LLVMTypeRef type,
+			     uint64_t offset)
 {
-	struct emit *e = a->e;
+	LLVMTypeRef types = emit_vector_of(a->e, LLVMPointerType(type, 0));
+	LLVMBuilderRef b = a->e->b;
+	LLVMValueRef at = p->at;
 
-	for (uint32_t i = 0; i < a->in->vec; i++) {
-		LLVMTypeRef type = emit_vector_of(e, a->element);
-		LLVMValueRef p = pointers(a, at, i);
-		LLVMTypeRef types[] = { type, LLVMTypeOf(p) };
-		LLVMValueRef args[] = { p, emit_int(e, e->i32, a->in->bytes), a->lanes,
-					LLVMGetUndef(type) };
-
-		if (a->masked)
-			args[3] = kept(a, i, type);
-
-		ret[i] = access_to_register(
-			a, emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 4), true);
+	if (p->base) {
+		at = LLVMBuildGEP2(b, a->e->i8, emit_at(a->e, p->base, offset), &at, 1, "");
+		return LLVMBuildBitCast(b, at, types, "");
 	}
+	at = LLVMBuildAdd(b, at, emit_int(a->e, LLVMTypeOf(at), offset), "");
+	return LLVMBuildIntToPtr(b, at, types, "");
+}
+
+/* The CPU gathers words at least: that in which a smaller element is, of which it is a part. */
+static LLVMValueRef gather_small(struct access *a, const struct places *p, uint64_t offset)
+{
+	LLVMTypeRef words = emit_vector_of(a->e, a->e->i32);
+	LLVMValueRef three = emit_int(a->e, words, 3), at, by, args[4];
+	struct places word = *p;
+	LLVMBuilderRef b = a->e->b;
+	LLVMTypeRef types[2];
+
+	at = LLVMBuildAdd(b, p->at, emit_int(a->e, words, offset), "");
+	by = LLVMBuildShl(b, LLVMBuildAnd(b, at, three, ""), three, "");
+	word.at = LLVMBuildAnd(b, at, LLVMBuildNot(b, three, ""), "");
+	args[0] = pointers(a, &word, a->e->i32, 0);
+	args[1] = emit_int(a->e, a->e->i32, 4);
+	args[2] = a->lanes;
+	args[3] = LLVMGetUndef(words);
+	types[0] = words;
+	types[1] = LLVMTypeOf(args[0]);
+	at = emit_intrinsic(a->e, "llvm.masked.gather", types, 2, args, 4);
+	return LLVMBuildTrunc(b, LLVMBuildLShr(b, at, by, ""), emit_vector_of(a->e, a->element),
+			      "");
+}
+
+static LLVMValueRef gather(struct access *a, const struct places *p, uint32_t i)
+{
+	LLVMTypeRef type = emit_vector_of(a->e, a->element);
+	uint64_t offset = (uint64_t)i * a->in->bytes;
+	LLVMValueRef at, args[4];
+	LLVMTypeRef types[2];
+
+	if (p->base && a->in->bytes < 4)
+		return gather_small(a, p, offset);
+	at = pointers(a, p, a->element, offset);
+	types[0] = type;
+	types[1] = LLVMTypeOf(at);
+	args[0] = at;
+	args[1] = emit_int(a->e, a->e->i32, a->in->bytes);
+	args[2] = a->lanes;
+	args[3] = a->masked ? kept(a, i, type) : LLVMGetUndef(type);
+	return emit_intrinsic(a->e, "llvm.masked.gather", types, 2, args, 4);
+}
+
+void access_load_lanes(struct access *a, const struct places *p, LLVMValueRef *ret)
+{
+	for (uint32_t i = 0; i < a->in->vec; i++)
+		ret[i] = access_to_register(a, gather(a, p, i), true);
 	if (a->in->sem > PTX_SEM_WEAK)
 		access_charge_poll(a);
 }
 
-void access_store_lanes(struct access *a, LLVMValueRef at)
+void access_store_lanes(struct access *a, const struct places *places)
 {
 	struct emit *e = a->e;
 
 	for (uint32_t i = 0; i < a->in->vec; i++) {
-		LLVMValueRef p = pointers(a, at, i);
+		LLVMValueRef p = pointers(a, places, a->element, (uint64_t)i * a->in->bytes);
 		LLVMValueRef v = access_to_memory(
 			a, emit_vector(e, access_value(a, i), access_class(a->in)));
 		LLVMTypeRef types[] = { LLVMTypeOf(v), LLVMTypeOf(p) };
