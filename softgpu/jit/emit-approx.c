@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Powers of two and logarithms, step by step as softgpu/exec/approx.h has them: then each step is
- * rounded as it is there.
+ * Powers of two, logarithms and reciprocals of doubles, step by step as softgpu/exec/approx.h has
+ * them: then each step is rounded as it is there.
  */
 #include "softgpu/jit/op.h"
 
@@ -83,4 +83,32 @@ LLVMValueRef op_logarithm(const struct op *o)
 		   as_real(o, number(o, 4, NAN_F32), 4));
 	return choose(o, real_compare(o, LLVMRealOEQ, x, 0, 4),
 		      as_real(o, number(o, 4, 0xff800000), 4), v);
+}
+
+/* Of a double the upper word only; and with @flushes zeros in place of denormals, of the same sign. */
+static LLVMValueRef upper(const struct op *o, LLVMValueRef v, bool flushes)
+{
+	LLVMValueRef bits = as_bits(o, v, 8), exponent, sign;
+	LLVMBuilderRef b = o->e->b;
+
+	if (flushes) {
+		exponent = LLVMBuildAnd(b, bits, number(o, 8, UINT64_C(0x7ff) << 52), "");
+		sign = LLVMBuildAnd(b, bits, number(o, 8, UINT64_C(1) << 63), "");
+		bits = choose(o, compare(o, LLVMIntEQ, exponent, number(o, 8, 0)), sign, bits);
+	}
+	bits = LLVMBuildAnd(b, bits, number(o, 8, UINT64_C(0xffffffff) << 32), "");
+	/* NaN must not turn into infinity. */
+	return choose(o, is_nan(o, v), number(o, 8, UINT64_C(0x7fffffff) << 32), bits);
+}
+
+LLVMValueRef op_upper_reciprocal(const struct op *o)
+{
+	bool flushes = form_flushes(o->in);
+	LLVMTypeRef type = real_type(o, 8);
+	LLVMValueRef v = as_real(o, upper(o, real_arg(o, 1), flushes), 8);
+
+	if (o->in->op == PTX_OP_RSQRT)
+		v = emit_intrinsic(o->e, "llvm.sqrt", &type, 1, &v, 1);
+	v = LLVMBuildFDiv(o->e->b, real_number(o, 8, 1), v, "");
+	return upper(o, v, flushes);
 }

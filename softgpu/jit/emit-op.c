@@ -388,6 +388,8 @@ static LLVMValueRef real_op(const struct op *o)
 	default:
 		break;
 	}
+	if (form_is_upper(o->in))
+		return op_upper_reciprocal(o);
 	if (op_is_directed(o) && !o->e->can_mask)
 		return run_handler(o);
 	v = real_value(o, &n);

@@ -96,9 +96,18 @@ bool form_flushes(const struct jit_insn *in)
 	return in->control && (in->imm & MXCSR_FLUSH) == MXCSR_FLUSH;
 }
 
+bool form_is_upper(const struct jit_insn *in)
+{
+	return in->type == PTX_F64 && in->flags & PTX_F_APPROX &&
+	       (in->op == PTX_OP_RCP || (in->op == PTX_OP_RSQRT && in->flags & PTX_F_FTZ));
+}
+
 static bool native_real(const struct jit_insn *in)
 {
 	bool single = in->type == PTX_F32;
+
+	if (form_is_upper(in))
+		return true;
 
 	if (in->flags & (PTX_F_XORSIGN | PTX_F_NAN) || (form_flushes(in) && !single))
 		return false;

@@ -168,6 +168,7 @@ void op_carry(const struct op *o);
 
 LLVMValueRef op_power_of_two(const struct op *o);
 LLVMValueRef op_logarithm(const struct op *o);
+LLVMValueRef op_upper_reciprocal(const struct op *o); /* also of the root */
 
 /* ---- emit-round.c -------------------------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@
 #include "softgpu/jit/jit.h"
 #include "softgpu/jit/unit.h"
 
-#define HANDLED 43
+#define HANDLED 41
 
 static const char *const forms[] = {
 #define FORM(text) text,

@@ -132,6 +132,9 @@ bool form_is_native(const struct unit *u, const struct jit_insn *in);
 /* Whether it takes denormal f32 as zeros and makes no others. */
 bool form_flushes(const struct jit_insn *in);
 
+/* Whether it is of doubles, and looks at no more than their upper words. */
+bool form_is_upper(const struct jit_insn *in);
+
 /* Whether it reads or writes the carry flag. */
 bool form_carries(const struct jit_insn *in);
 
