@@ -13,179 +13,6 @@
 
 #include "softgpu/jit/emit.h"
 
-#define FOR_LIVE(u, set, p)                                                                        \
-	for (uint32_t p = 0; p < (u)->n_places; p++)                                               \
-		if (set_has(set, p) && (u)->places[p].cls != PTX_CLASS_Q)
-
-/* ---- leaving ------------------------------------------------------------------------------------ */
-
-static void count_insns(struct emit *e)
-{
-	LLVMValueRef n, sum;
-
-	if (!e->counted)
-		return;
-	n = LLVMBuildLoad2(e->b, e->i64, e->n_lanes, "");
-	n = LLVMBuildMul(e->b, n, emit_int(e, e->i64, e->counted), "");
-	sum = LLVMBuildAdd(e->b, LLVMBuildLoad2(e->b, e->i64, e->executed, ""), n, "");
-	LLVMBuildStore(e->b, sum, e->executed);
-	e->counted = 0;
-}
-
-static void count_lanes(struct emit *e, LLVMValueRef n)
-{
-	LLVMValueRef sum = LLVMBuildAdd(e->b, LLVMBuildLoad2(e->b, e->i64, e->executed, ""), n, "");
-
-	LLVMBuildStore(e->b, sum, e->executed);
-}
-
-static LLVMValueRef popcount(struct emit *e, LLVMValueRef bits)
-{
-	LLVMValueRef n = emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &bits, 1);
-
-	return LLVMBuildZExt(e->b, n, e->i64, "");
-}
-
-/* Puts a register back: its word, or its lanes. */
-static void put_back(struct emit *e, uint32_t place, const struct value *v, struct jit_value *ret)
-{
-	const struct place *p = &e->u->places[place];
-	LLVMValueRef bits, to;
-
-	*ret = (struct jit_value){
-		.place = p->offset,
-		.scalar = place,
-		.cls = p->cls,
-		.is_affine = v->is_affine,
-		.stride = v->stride,
-	};
-	bits = v->is_affine ? v->scalar : v->vector;
-	if (v->raw)
-		bits = emit_settled(e, bits);
-	if (v->is_affine) {
-		to = emit_at(e, e->scalars, 8 * (uint64_t)place);
-		emit_store(e, LLVMBuildZExt(e->b, bits, e->i64, ""), to, 8);
-		return;
-	}
-	to = emit_at(e, e->out, p->offset);
-	if (p->cls == PTX_CLASS_P)
-		emit_store(e, LLVMBuildBitCast(e->b, bits, e->i32, ""), to, 4);
-	else
-		emit_store(e, bits, to, 64);
-}
-
-static LLVMValueRef executed_now(struct emit *e)
-{
-	return LLVMBuildLoad2(e->b, e->i64, e->executed, "");
-}
-
-static void write_return(struct emit *e, LLVMValueRef executed)
-{
-	emit_store(e, executed, emit_at(e, e->warp, e->u->request->layout.warp_executed), 8);
-	LLVMBuildRet(e->b, emit_int(e, e->i32, e->n_exits - 1));
-}
-
-/* Ends the block at hand with an exit that puts back what is alive in @live. */
-static void write_exit(struct emit *e, uint32_t pc, uint32_t entry, const uint64_t *live,
-		       LLVMValueRef executed)
-{
-	struct unit *u = e->u;
-
-	if (!vec_room(e, exits, 1) || !vec_room(e, outs, u->n_places)) {
-		e->no_memory = true;
-		LLVMBuildUnreachable(e->b);
-		return;
-	}
-	e->exits[e->n_exits++] = (struct jit_exit){ .first = e->n_outs, .pc = pc, .entry = entry };
-	FOR_LIVE(u, live, p)
-	{
-		if (e->values[p].scalar || e->values[p].vector)
-			put_back(e, p, &e->values[p], &e->outs[e->n_outs++]);
-	}
-	e->exits[e->n_exits - 1].n = e->n_outs - e->exits[e->n_exits - 1].first;
-	write_return(e, executed);
-}
-
-static void leave_here(struct emit *e)
-{
-	count_insns(e);
-	unit_live_before(e->u, e->block, e->at, e->live);
-	write_exit(e, e->at, JIT_NOT_KEPT, e->live, executed_now(e));
-}
-
-void emit_leave_if(struct emit *e, LLVMValueRef cond)
-{
-	LLVMBasicBlockRef away = emit_new_block(e, "leave"), on = emit_new_block(e, "on");
-	uint32_t counted = e->counted;
-
-	LLVMBuildCondBr(e->b, cond, away, on);
-	LLVMPositionBuilderAtEnd(e->b, away);
-	leave_here(e);
-	e->counted = counted;
-	LLVMPositionBuilderAtEnd(e->b, on);
-}
-
-static bool is_same(const struct value *a, const struct value *b)
-{
-	return a->scalar == b->scalar && a->vector == b->vector;
-}
-
-/* To keep a word is cheap. Vectors there are few of, so they must be those that are wanted anyway. */
-static bool holds(const struct emit *e, const struct refuge *r)
-{
-	FOR_LIVE(e->u, r->live, p)
-	{
-		if (!r->values[p].is_affine && !is_same(&r->values[p], &e->values[p]))
-			return false;
-	}
-	return r->block != NULL;
-}
-
-static void make_refuge(struct emit *e)
-{
-	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-	struct refuge *r = &e->refuge;
-	LLVMValueRef executed;
-
-	count_insns(e);
-	executed = executed_now(e);
-	unit_live_before(e->u, e->block, e->at, r->live);
-	memcpy(r->values, e->values, e->u->n_places * sizeof(*r->values));
-	r->block = emit_new_block(e, "refuge");
-	LLVMPositionBuilderAtEnd(e->b, r->block);
-	write_exit(e, e->at, JIT_NOT_KEPT, r->live, executed);
-	LLVMPositionBuilderAtEnd(e->b, here);
-}
-
-void emit_refuse_if(struct emit *e, LLVMValueRef cond)
-{
-	LLVMBasicBlockRef on;
-
-	if (!holds(e, &e->refuge))
-		make_refuge(e);
-	on = emit_new_block(e, "on");
-	LLVMBuildCondBr(e->b, cond, e->refuge.block, on);
-	LLVMPositionBuilderAtEnd(e->b, on);
-}
-
-/* May it be done again, after what was done since? */
-static bool is_repeatable(const struct emit *e, const struct jit_insn *in)
-{
-	switch (in->kind) {
-	case JIT_PARAM:
-	case JIT_SREG:
-	case JIT_ACTIVE:
-		return true;
-	case JIT_PLAIN:
-		return form_is_native(e->u, in) && in->op != PTX_OP_MEMBAR &&
-		       in->op != PTX_OP_FENCE;
-	case JIT_LOAD:
-		return form_is_native(e->u, in) && in->sem <= PTX_SEM_WEAK;
-	default:
-		return false;
-	}
-}
-
 /* ---- ways --------------------------------------------------------------------------------------- */
 
 /* A value in the form that a block wants. */
@@ -305,7 +132,7 @@ static void write_block_exit(struct emit *e, uint32_t number)
 		else
 			e->values[p].vector = eb->exit_phis[p];
 	}
-	write_exit(e, b->first, (uint32_t)u->insns[b->enter].imm, b->live, executed_now(e));
+	emit_exit(e, b->first, (uint32_t)u->insns[b->enter].imm, b->live, emit_executed(e));
 }
 
 /* ---- ends of blocks ----------------------------------------------------------------------------- */
@@ -334,12 +161,12 @@ static void part(struct emit *e, const struct jit_insn *in, LLVMValueRef bits, L
 
 	LLVMBuildCondBr(e->b, cond, apart, together);
 	LLVMPositionBuilderAtEnd(e->b, apart);
-	n = LLVMBuildMul(e->b, popcount(e, bits), emit_int(e, e->i64, in->weight), "");
-	count_lanes(e, n);
+	n = LLVMBuildMul(e->b, emit_popcount(e, bits), emit_int(e, e->i64, in->weight), "");
+	emit_count_lanes(e, n);
 	emit_run_bare(e, bits);
 	mask = LLVMBuildAnd(e->b, emit_mask(e), LLVMBuildNot(e->b, bits, ""), "");
 	LLVMBuildStore(e->b, mask, e->mask);
-	LLVMBuildStore(e->b, popcount(e, mask), e->n_lanes);
+	LLVMBuildStore(e->b, emit_popcount(e, mask), e->n_lanes);
 	stop = LLVMBuildLoad2(e->b, e->i32, e->stop, "");
 	stop = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntULT, stop, to, ""), stop, to, "");
 	LLVMBuildStore(e->b, stop, e->stop);
@@ -354,10 +181,10 @@ static void end_branch(struct emit *e)
 	LLVMBasicBlockRef taken, not_taken;
 	LLVMValueRef bits, some, differ;
 
-	count_insns(e);
+	emit_count_insns(e);
 	if (unit_always(e->u, in)) {
 		e->counted = in->weight;
-		count_insns(e);
+		emit_count_insns(e);
 		go_to(e, e->block->target);
 		return;
 	}
@@ -376,7 +203,7 @@ static void end_branch(struct emit *e)
 	LLVMBuildCondBr(e->b, some, taken, not_taken);
 	LLVMPositionBuilderAtEnd(e->b, taken);
 	e->counted = in->weight;
-	count_insns(e);
+	emit_count_insns(e);
 	go_to(e, e->block->target);
 	LLVMPositionBuilderAtEnd(e->b, not_taken);
 	go_to(e, e->block->next);
@@ -400,10 +227,10 @@ static void leave_kept(struct emit *e)
 	const struct piece *next = &e->u->blocks[e->block->next];
 	struct unit *u = e->u;
 
-	count_insns(e);
+	emit_count_insns(e);
 	FOR_LIVE(u, next->live, p)
 	e->values[p] = as_kind(e, p, next->in[p]);
-	write_exit(e, e->at, (uint32_t)u->insns[next->enter].imm, next->live, executed_now(e));
+	emit_exit(e, e->at, (uint32_t)u->insns[next->enter].imm, next->live, emit_executed(e));
 }
 
 static void end_stop(struct emit *e)
@@ -417,11 +244,11 @@ static void end_stop(struct emit *e)
 		return;
 	}
 	if (is_const(in->guard) || e->block->next == NO_BLOCK) {
-		leave_here(e);
+		emit_leave(e);
 		return;
 	}
 	/* For no lane at all: past it. */
-	count_insns(e);
+	emit_count_insns(e);
 	away = emit_new_block(e, "stop");
 	on = emit_new_block(e, "past");
 	LLVMBuildCondBr(
@@ -429,7 +256,7 @@ static void end_stop(struct emit *e)
 		LLVMBuildICmp(e->b, LLVMIntNE, emit_guard_bits(e, in), emit_int(e, e->i32, 0), ""),
 		away, on);
 	LLVMPositionBuilderAtEnd(e->b, away);
-	leave_here(e);
+	emit_leave(e);
 	LLVMPositionBuilderAtEnd(e->b, on);
 	go_to(e, e->block->next);
 }
@@ -449,10 +276,10 @@ static void end_block(struct emit *e)
 		}
 		/* Past the last: the interpreter's business. */
 		e->at--;
-		leave_here(e);
+		emit_leave(e);
 		break;
 	default:
-		count_insns(e);
+		emit_count_insns(e);
 		e->at = e->block->end - 1;
 		go_to(e, e->block->next);
 	}
@@ -535,12 +362,12 @@ static void emit_counted(struct emit *e, const struct jit_insn *in)
 	LLVMValueRef n = NULL;
 
 	if (in->weight && !unit_always(e->u, in))
-		n = popcount(e, emit_guard_bits(e, in));
+		n = emit_popcount(e, emit_guard_bits(e, in));
 	emit_insn(e, in);
-	if (!is_repeatable(e, in))
+	if (!emit_may_repeat(e, in))
 		e->refuge.block = NULL;
 	if (n)
-		count_lanes(e, n);
+		emit_count_lanes(e, n);
 	else
 		e->counted += in->weight;
 	settle(e, in);
@@ -662,7 +489,7 @@ static void emit_start(struct emit *e)
 	services = emit_fixed(e, e->ptr, e->warp, l->warp_services);
 	e->space = emit_fixed(e, e->ptr, e->warp, l->warp_space);
 	e->run = emit_fixed(e, e->ptr, services, l->services_run);
-	e->n_lanes = variable_of(e, popcount(e, e->mask));
+	e->n_lanes = variable_of(e, emit_popcount(e, e->mask));
 	e->mask = variable_of(e, e->mask);
 	e->stop = variable_of(e, e->stop);
 }

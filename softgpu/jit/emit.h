@@ -139,6 +139,32 @@ LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types
 LLVMValueRef emit_variable(struct emit *e);
 LLVMBasicBlockRef emit_new_block(struct emit *e, const char *name);
 
+/* ---- leaving: emit-leave.c ------------------------------------------------------------------------- */
+
+/* The registers of a set that compiled code has. */
+#define FOR_LIVE(u, set, p)                                                                        \
+	for (uint32_t p = 0; p < (u)->n_places; p++)                                               \
+		if (set_has(set, p) && (u)->places[p].cls != PTX_CLASS_Q)
+
+/* Instructions since the last time are counted; those of lanes that are told apart. */
+void emit_count_insns(struct emit *e);
+void emit_count_lanes(struct emit *e, LLVMValueRef n);
+LLVMValueRef emit_popcount(struct emit *e, LLVMValueRef bits);
+LLVMValueRef emit_executed(struct emit *e);
+
+/*
+ * Ends the block at hand with an exit to instruction @pc that puts back what is alive in @live. Those
+ * that come back to @entry at once, or JIT_NOT_KEPT, find it there.
+ */
+void emit_exit(struct emit *e, uint32_t pc, uint32_t entry, const uint64_t *live,
+	       LLVMValueRef executed);
+
+/* The same at this instruction. */
+void emit_leave(struct emit *e);
+
+/* May an instruction be done again, after what was done since? */
+bool emit_may_repeat(const struct emit *e, const struct jit_insn *in);
+
 /* Goes on in the interpreter at this instruction, if @cond; code goes on where it does not hold. */
 void emit_leave_if(struct emit *e, LLVMValueRef cond);
 
