@@ -50,11 +50,17 @@
 /* The longest record: kernel parameters may be 32,764 bytes, and the rest of a launch is small. */
 #define WIRE_RECORD_MAX (64 << 10)
 
+enum lane_waits {
+	LANE_SLEEPS = 1,
+	LANE_YIELDS,
+};
+
 /**
  * struct lane - the first page of a lane
  * @head:	bytes that the guest has published
- * @waits:	the guest's thread sleeps, or is about to: call it when `replied` or `tail` moves.
- *		It sets this, looks at both again, and only then sleeps
+ * @waits:	LANE_SLEEPS: the guest's thread sleeps, or is about to: call it when `replied` or `tail` moves.
+ *		It sets this, looks at both again, and only then sleeps. LANE_YIELDS: it leaves its CPU to the host's
+ *		thread, which gives it back with the answer
  * @tail:	bytes that the host has taken out of the ring; what it has taken is free
  * @replied:	the number of the last record that was answered in the reply area
  * @executed:	records executed, answered or not. At every synchronisation the guest compares it
@@ -62,6 +68,7 @@
  * @n_errors:	posted records that failed; the guest reports each change at its next call
  * @error:	the result of the last such record
  * @error_call:	which call that was
+ * @cpu:	on which CPU the host's thread has been seen last, from 1. 0: it is not told, or is none of the guest's
  * @sleeps:	odd while the host's thread sleeps, or is about to, and another number each time: ring the
  *		doorbell after publishing, once for each such number, for waking takes the host a while. The
  *		host sets this, looks at `head` again, and only then sleeps
@@ -82,7 +89,8 @@ struct lane {
 		__u64 n_errors;
 		__u32 error;
 		__u32 error_call;
-		__u32 reserved[6];
+		__u32 cpu;
+		__u32 reserved[5];
 	} host;
 	struct {
 		__u32 sleeps;
@@ -240,7 +248,11 @@ enum wire_message_type {
 	WIRE_SESSION_OPEN,
 	/* It ends, by itself or because it died. The answer comes when its worker is gone. */
 	WIRE_SESSION_CLOSE,
-	/* A thread's lane. Descriptors: lane, event that wakes the host, event that calls the guest. */
+	/*
+	 * A thread's lane. Descriptors: lane, what wakes the host, event that calls the guest. On a unix socket
+	 * that is a pipe, both ends: the kernel takes who writes to one for about to sleep, and wakes the reader on
+	 * the same CPU, while an idle one may take long to wake.
+	 */
 	WIRE_LANE_ADD,
 	/* A worker answers when the lane's thread has emptied the ring and unmapped it. */
 	WIRE_LANE_REMOVE,

@@ -137,13 +137,13 @@ static void nonsense(struct lane *lane, int kick)
 static int round_trip(int i)
 {
 	struct wire_message m = { .type = WIRE_SESSION_OPEN };
-	int control = connected(), session[3], lane[3];
+	int control = connected(), session[3], lane[4];
 	void *at;
 
 	if (control < 0 || hello(control) || ask(control, &m, session, 3))
 		return 1;
 	m = (struct wire_message){ .type = WIRE_LANE_ADD };
-	if (ask(control, &m, lane, 3))
+	if (ask(control, &m, lane, 4))
 		return 1;
 	at = mmap(NULL, LANE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, lane[0], 0);
 	if (at == MAP_FAILED)
@@ -152,14 +152,14 @@ static int round_trip(int i)
 	/* Neither side can make the memory smaller. */
 	if (ftruncate(lane[0], 0) == 0)
 		return 1;
-	nonsense(at, lane[1]);
+	nonsense(at, lane[2]);
 	odd_requests(control);
 	poll(&(struct pollfd){ control, POLLIN, 0 }, 1, 50);
 	munmap(at, LANE_SIZE);
-	for (int k = 0; k < 3; k++) {
+	for (int k = 0; k < 3; k++)
 		close(session[k]);
+	for (int k = 0; k < 4; k++)
 		close(lane[k]);
-	}
 	close(control);
 	return 0;
 }

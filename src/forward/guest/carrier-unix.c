@@ -120,7 +120,7 @@ static int lane_add(struct carrier_lane *ret)
 {
 	struct wire_message message = { .type = WIRE_LANE_ADD };
 	void *memory = NULL;
-	int fds[3], r;
+	int fds[4], r;
 
 	r = ask(&message, fds, ARRAY_SIZE(fds));
 	if (r < 0)
@@ -130,11 +130,15 @@ static int lane_add(struct carrier_lane *ret)
 	if (r < 0) {
 		close(fds[1]);
 		close(fds[2]);
+		close(fds[3]);
 		return r;
 	}
-	*ret = (struct carrier_lane){
-		.id = message.id, .memory = memory, .kick = fds[1], .call = fds[2]
-	};
+	*ret = (struct carrier_lane){ .id = message.id,
+				      .memory = memory,
+				      .kick_end = fds[1],
+				      .kick = fds[2],
+				      .call = fds[3],
+				      .beside = true };
 	return 0;
 }
 
@@ -144,6 +148,7 @@ static void lane_remove(struct carrier_lane *lane)
 
 	ask(&message, NULL, 0);
 	munmap(lane->memory, LANE_SIZE);
+	close(lane->kick_end);
 	close(lane->kick);
 	close(lane->call);
 }
@@ -189,10 +194,8 @@ static int revoke_grant(uint32_t id)
 
 static void kick(const struct carrier_lane *lane)
 {
-	uint64_t one = 1;
-
-	/* It fails only where the host has never been woken by 2^64 calls. */
-	if (write(lane->kick, &one, sizeof(one)) < 0)
+	/* Where there is no room the host has enough to wake up for. */
+	if (write(lane->kick, "", 1) < 0)
 		return;
 }
 

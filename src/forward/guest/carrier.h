@@ -20,15 +20,19 @@
  * struct carrier_lane - a lane as the carrier has it
  * @memory:	LANE_SIZE bytes
  * @kick:	what wakes the host, the carrier's own affair
+ * @kick_end:	of a pipe the end that is the host's, kept: to write to one that nobody can read raises a signal
  * @call:	what wakes us
  * @each:	every record is rung for, whether the host sleeps or not
+ * @beside:	the host's thread runs on the CPUs that this process runs on
  */
 struct carrier_lane {
 	uint32_t id;
 	struct lane *memory;
 	int kick;
+	int kick_end;
 	int call;
 	bool each;
+	bool beside;
 };
 
 /**

@@ -209,12 +209,18 @@ CUresult lane_get(struct guest_lane **ret)
 /* Waits until @word has come to @value. */
 static CUresult wait_for(struct guest_lane *l, const __u64 *word, uint64_t value)
 {
+	bool woken = l->woken;
 	int r = 0;
 
-	if (lane_spin(word, value))
+	l->woken = false;
+	if (!woken && lane_spin(word, value, LANE_FIRST_SPINS))
+		return CUDA_SUCCESS;
+	if (l->carrier.beside && lane_yield(l->lane, word, value, woken))
+		return CUDA_SUCCESS;
+	if (lane_spin(word, value, LANE_SPINS))
 		return CUDA_SUCCESS;
 	while (r == 0 || r == -ETIMEDOUT) {
-		__atomic_store_n(&l->lane->guest.waits, 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&l->lane->guest.waits, LANE_SLEEPS, __ATOMIC_SEQ_CST);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (lane_reached(word, value))
 			break;
@@ -244,6 +250,7 @@ static void publish(struct guest_lane *l, uint64_t size)
 	if (!l->carrier.each && (sleeps % 2 == 0 || sleeps == l->rung))
 		return;
 	l->rung = sleeps;
+	l->woken = true;
 	carrier->kick(&l->carrier);
 	atomic_fetch_add_explicit(&n_kicks, 1, memory_order_relaxed);
 }

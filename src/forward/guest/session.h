@@ -49,6 +49,7 @@ int session_revoke(uint32_t id);
  * @n_sent:	records published, the number of the last
  * @n_errors:	failures of posted records that were reported
  * @rung:	the host's sleep that was rung for last
+ * @woken:	its thread was rung for since the last wait
  */
 struct guest_lane {
 	struct carrier_lane carrier;
@@ -60,6 +61,7 @@ struct guest_lane {
 	uint64_t n_errors;
 	uint64_t writing;
 	uint32_t rung;
+	bool woken;
 };
 
 /** lane_get() - the calling thread's, made at its first call. Return: CUDA_SUCCESS, or what to answer. */

@@ -73,13 +73,25 @@ static int bring_session(struct connection *c)
 	return r < 0 ? r : add(c, event_new());
 }
 
+static int add_pipe(struct connection *c)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	/* The guest must not wait for a worker that does not read. */
+	fcntl(fds[1], F_SETFL, O_NONBLOCK);
+	add(c, fds[0]);
+	return add(c, fds[1]);
+}
+
 static int bring_lane(struct connection *c)
 {
 	int r;
 
 	r = add(c, memory_new(LANE_SIZE));
 	if (r == 0)
-		r = add(c, event_new());
+		r = add_pipe(c);
 	return r < 0 ? r : add(c, event_new());
 }
 

@@ -6,6 +6,11 @@
  *
  * Between two records the thread looks at the ring for a while before it sleeps, because a sleeper costs
  * the guest a system call and the next record a wake-up. How long adapts to whether it helps.
+ *
+ * Guest and worker of one machine may be on one CPU, and should: to wake an idle one can take longer than a short call
+ * does there and back. So the guest rings by a pipe, whose reader the kernel wakes where the writer is, and leaves the
+ * CPU to the lane's thread, which gives it back with the answer. Where calls follow each other the kernel has the two
+ * on different CPUs soon, and each finds the other at work.
  */
 #include "forward/host/lane.h"
 
@@ -17,6 +22,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,7 +41,7 @@ struct host_lane {
 	struct wire_reply *reply;
 	struct session_block *session;
 	uint32_t id;
-	int kick, call;
+	struct lane_bells bells;
 	void (*ended)(uint32_t id, void *memory);
 	uint64_t tail, executed;
 	uint64_t spin_ns;
@@ -81,12 +87,12 @@ static bool spin(struct host_lane *l)
 
 static void sleep_until_kicked(struct host_lane *l)
 {
-	uint64_t n;
+	char bytes[64];
 
 	__atomic_store_n(&l->lane->bell.sleeps, ++l->sleeps, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (head_of(l) == l->tail && !atomic_load(&l->stop))
-		while (read(l->kick, &n, sizeof(n)) < 0 && errno == EINTR)
+		while (read(l->bells.kick, bytes, sizeof(bytes)) < 0 && errno == EINTR)
 			;
 	__atomic_store_n(&l->lane->bell.sleeps, ++l->sleeps, __ATOMIC_SEQ_CST);
 }
@@ -124,6 +130,13 @@ static bool take_record(struct host_lane *l)
 	return l->record.call != WIRE_PAD;
 }
 
+static void tell_cpu(struct host_lane *l)
+{
+	if (l->bells.beside)
+		__atomic_store_n(&l->lane->host.cpu, (uint32_t)(sched_getcpu() + 1),
+				 __ATOMIC_RELAXED);
+}
+
 static void answer(struct host_lane *l, const struct command *command, CUresult result)
 {
 	struct wire_reply head = { l->record.number, result, command->reply_size };
@@ -141,14 +154,20 @@ static void note_error(struct host_lane *l, CUresult result)
 	log_debug(0, "%s failed: %d", wire_call_name(l->record.call), result);
 }
 
-static void call_guest(struct host_lane *l)
+/* @answered: nothing is left for it to wait for. */
+static void call_guest(struct host_lane *l, bool answered)
 {
 	uint64_t one = 1;
+	uint32_t waits;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&l->lane->guest.waits, __ATOMIC_RELAXED) &&
-	    write(l->call, &one, sizeof(one)) < 0)
+	waits = __atomic_load_n(&l->lane->guest.waits, __ATOMIC_RELAXED);
+	if (waits == 0)
+		return;
+	if (waits == LANE_SLEEPS && write(l->bells.call, &one, sizeof(one)) < 0)
 		log_debug(-errno, "cannot call the guest");
+	if (answered && l->bells.beside)
+		sched_yield();
 }
 
 /* For tests of the order between lanes: COTENANT_JITTER_US in the worker's environment delays each command. */
@@ -182,16 +201,24 @@ static void execute_record(struct host_lane *l)
 	}
 	if (!reply && result != CUDA_SUCCESS)
 		note_error(l, result);
+	tell_cpu(l);
 	__atomic_store_n(&l->lane->host.executed, ++l->executed, __ATOMIC_RELEASE);
 	if (reply)
 		answer(l, &command, result);
-	call_guest(l);
+	call_guest(l, reply || head_of(l) == l->tail);
+}
+
+static void bells_close(const struct lane_bells *bells)
+{
+	close(bells->kick);
+	if (bells->kick_end >= 0)
+		close(bells->kick_end);
+	close(bells->call);
 }
 
 static void lane_free(struct host_lane *l)
 {
-	close(l->kick);
-	close(l->call);
+	bells_close(&l->bells);
 	free(l);
 }
 
@@ -240,8 +267,8 @@ static int lane_enter(struct host_lane *l)
 	return r;
 }
 
-int lane_add(uint32_t id, void *memory, int kick, int call, struct session_block *session,
-	     void (*ended)(uint32_t id, void *memory))
+int lane_add(uint32_t id, void *memory, const struct lane_bells *bells,
+	     struct session_block *session, void (*ended)(uint32_t id, void *memory))
 {
 	struct host_lane *l = calloc(1, sizeof(*l));
 	uint8_t *at = memory;
@@ -249,16 +276,14 @@ int lane_add(uint32_t id, void *memory, int kick, int call, struct session_block
 
 	if (!l) {
 		munmap(memory, LANE_SIZE);
-		close(kick);
-		close(call);
+		bells_close(bells);
 		return -ENOMEM;
 	}
 	l->lane = memory;
 	l->reply = (struct wire_reply *)(at + LANE_REPLY_OFFSET);
 	l->ring = at + LANE_RING_OFFSET;
 	l->id = id;
-	l->kick = kick;
-	l->call = call;
+	l->bells = *bells;
 	l->session = session;
 	l->ended = ended;
 	l->spin_ns = SPIN_MAX_NS;
@@ -271,12 +296,15 @@ int lane_add(uint32_t id, void *memory, int kick, int call, struct session_block
 	return r;
 }
 
-/* The bell is an event, or in a virtual machine a socket whose other end the broker has. */
 static void wake(const struct host_lane *l)
 {
-	uint64_t one = 1;
+	int r;
 
-	if (shutdown(l->kick, SHUT_RD) < 0 && write(l->kick, &one, sizeof(one)) < 0)
+	if (l->bells.kick_end < 0)
+		r = shutdown(l->bells.kick, SHUT_RD);
+	else
+		r = (int)write(l->bells.kick_end, "", 1);
+	if (r < 0)
 		log_debug(-errno, "cannot wake a lane");
 }
 

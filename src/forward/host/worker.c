@@ -93,6 +93,7 @@ static void lane_ended(uint32_t id, void *memory)
 
 static int lane_begin(struct socket_message *m)
 {
+	struct lane_bells bells;
 	size_t taken = 0;
 	void *at = NULL;
 	int r;
@@ -100,10 +101,13 @@ static int lane_begin(struct socket_message *m)
 	if (!session)
 		return -EINVAL;
 	r = take_memory(m, &taken, LANE_SIZE, &at);
-	if (r < 0 || m->n_fds != taken + 2)
+	bells = (struct lane_bells){ .beside = !m->message.at };
+	if (r < 0 || m->n_fds != taken + (bells.beside ? 3 : 2))
 		return r < 0 ? r : -EINVAL;
-	return lane_add(m->message.id, at, TAKE_FD(m->fds[taken]), TAKE_FD(m->fds[taken + 1]),
-			session, lane_ended);
+	bells.kick = TAKE_FD(m->fds[taken++]);
+	bells.kick_end = bells.beside ? TAKE_FD(m->fds[taken++]) : -1;
+	bells.call = TAKE_FD(m->fds[taken]);
+	return lane_add(m->message.id, at, &bells, session, lane_ended);
 }
 
 static int grant_begin(struct socket_message *m)
