@@ -111,3 +111,34 @@ int file_replace(const char *path, const char *bytes, size_t len, mode_t mode)
 	}
 	return sync_directory_of(path);
 }
+
+static int check_program(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -ENOENT;
+	return S_ISREG(st.st_mode) && access(path, X_OK) == 0 ? 0 : -EACCES;
+}
+
+int file_find_program(const char *name)
+{
+	const char *list = getenv("PATH");
+	_cleanup_free_ char *copy = NULL;
+	char *folder, *state = NULL;
+	int r = -ENOENT, found;
+
+	if (strchr(name, '/'))
+		return check_program(name);
+	copy = strdup(list ? list : "/bin:/usr/bin");
+	if (!copy)
+		return -ENOMEM;
+	for (folder = strtok_r(copy, ":", &state); folder && *name && r != 0;
+	     folder = strtok_r(NULL, ":", &state)) {
+		_cleanup_free_ char *path = str_format("%s/%s", folder, name);
+
+		found = path ? check_program(path) : -ENOMEM;
+		r = found == -ENOENT ? r : found;
+	}
+	return r;
+}

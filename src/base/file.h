@@ -42,4 +42,12 @@ int file_write_at(int dir_fd, const char *path, const char *text);
  */
 int file_replace(const char *path, const char *bytes, size_t len, mode_t mode);
 
+/**
+ * file_find_program() - may a program be started, as posix_spawnp() looks for it?
+ * @name:	with a slash it is a path; else it is in a folder of $PATH
+ *
+ * Return: 0, -ENOENT if there is none, -EACCES if it may not be executed.
+ */
+int file_find_program(const char *name);
+
 #endif

@@ -35,6 +35,13 @@ int main(void)
 	      "file_read_at: files of /proc, which tell no size");
 	free(text);
 
+	check(file_find_program("sh") == 0 && file_find_program("/bin/sh") == 0,
+	      "file_find_program: by its name and by its path");
+	check(file_find_program("no-such-program") == -ENOENT && file_find_program("") == -ENOENT &&
+		      file_find_program("/nowhere/sh") == -ENOENT &&
+		      file_find_program(path) == -EACCES && file_find_program("/tmp") == -EACCES,
+	      "file_find_program: nothing, nobody's, no program, a folder");
+
 	unlink(path);
 	while (strlen(deep) > strlen(dir)) {
 		rmdir(deep);

@@ -313,11 +313,15 @@ void deed_end(struct overuse *o, struct live_incident *live, const struct tenant
 	incident_log_put_entry(o->history, &deed->entry);
 	snprintf(peak, sizeof(peak), "%" PRIu64, (live->row.peak_bytes + MIB - 1) / MIB);
 	/* The action's name is the engine's word for it. */
-	if (t->spec.job &&
-	    batch_tell(&o->batch, entry->action, t->spec.job, peak, on_answer, deed) == 0) {
+	r = t->spec.job ? batch_tell(&o->batch, entry->action, t->spec.job, peak, on_answer, deed)
+			: -EOPNOTSUPP;
+	if (r == 0) {
 		deed->stage = DEED_ASKED;
 		deed->asked = true;
 	} else {
+		if (r != -EOPNOTSUPP)
+			snprintf(deed->answer, sizeof(deed->answer), "%.60s cannot be started: %s",
+				 o->batch.program, strerrordesc_np(-r));
 		target_signal(&deed->target, SIGTERM);
 	}
 	deed_add(o, deed);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/trim.h"
 
@@ -94,6 +95,22 @@ static int read_time(const struct options *o, enum option_id id, uint64_t least_
 	return 0;
 }
 
+/* Where there is no engine, the program that is the default need not be there; one that was named has to. */
+static int check_batch_program(const struct options *o)
+{
+	const char *program = o->values[OPTION_BATCH_PROGRAM];
+	int r;
+
+	if (program == option_infos[OPTION_BATCH_PROGRAM].without || !*program)
+		return 0;
+	r = file_find_program(program);
+	return r < 0 ? log_err(r,
+			       "--batch-program: '%s' cannot be started; %s is the one for Slurm, "
+			       "nothing stands for no batch engine",
+			       program, option_infos[OPTION_BATCH_PROGRAM].without)
+		     : 0;
+}
+
 static int read_values(struct options *o)
 {
 	const char *rung = o->values[OPTION_RUNG];
@@ -112,7 +129,7 @@ static int read_values(struct options *o)
 		r = read_time(o, OPTION_SAMPLE, SAMPLE_AT_LEAST_MS, &o->overuse.slow_ms);
 	if (r == 0)
 		r = read_time(o, OPTION_SAMPLE_TENSE, SAMPLE_AT_LEAST_MS, &o->overuse.fast_ms);
-	return r;
+	return r < 0 ? r : check_batch_program(o);
 }
 
 /* Return: 0 to go on, 1 to end well, or a fault. */

@@ -72,6 +72,8 @@ def test_errors_say_what_to_do(host):
     assert "cotenant list" in host.refused("show", "nobody-there")
     assert "systemctl start" in host.refused("list", "--socket", "/nowhere")
     assert "not enforce" not in host.command("set", "--user", ALICE, "compute.max=30").stderr
+    another = subprocess.run(host.daemon_command("--batch-program", "kubernetes"), capture_output=True, text=True, timeout=60)
+    assert another.returncode and "'kubernetes' cannot be started; cotenant-slurm is the one for Slurm" in another.stderr
 
 
 def test_limits_are_edited_in_place(host):

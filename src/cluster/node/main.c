@@ -9,6 +9,7 @@
 #include "cluster/node/tell.h"
 
 #include "api/methods.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/quantity.h"
 #include "base/str.h"
@@ -84,6 +85,21 @@ static int find_user(const char *name, uid_t *ret)
 		return -ENOENT;
 	*ret = user->pw_uid;
 	return 0;
+}
+
+/* The default may be installed later; one that was named has to be there. */
+static int check_program(const char *program)
+{
+	int r;
+
+	if (str_eq(program, DEFAULT_BATCH) || !*program)
+		return 0;
+	r = file_find_program(program);
+	return r < 0 ? log_err(r,
+			       "--batch-program: '%s' cannot be started; " DEFAULT_BATCH
+			       " is the one for Slurm, nothing stands for no batch engine",
+			       program)
+		     : 0;
 }
 
 static void *guard(void *userdata)
@@ -172,6 +188,8 @@ int main(int argc, char **argv)
 			       interval);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
+	if (check_program(guarded.batch_program) < 0)
+		return 2;
 	guarded.node = options.node;
 	guarded.socket = options.socket;
 	return run(&options, interval_ms, &guarded) < 0;
