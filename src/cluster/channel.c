@@ -14,7 +14,7 @@
 
 uint64_t channel_now_ms(void)
 {
-	return clock_now_ms(CLOCK_MONOTONIC);
+	return clock_now_ms(CLOCK_BOOTTIME);
 }
 
 /* Return: 0 once the socket is ready, or -ETIMEDOUT, or what the kernel said. */

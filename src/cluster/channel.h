@@ -13,7 +13,11 @@
 
 #include "base/base.h"
 
-/** channel_now_ms() - a clock that nobody sets */
+/**
+ * channel_now_ms() - a clock that nobody sets, and that goes on while the machine sleeps
+ *
+ * Whoever has slept has heard nobody meanwhile, and may have lost the lease.
+ */
 uint64_t channel_now_ms(void);
 
 /**

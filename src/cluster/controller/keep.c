@@ -5,11 +5,11 @@
  */
 #include "cluster/controller/keep.h"
 
-#include "cluster/channel.h"
 #include "cluster/controller/hold.h"
 #include "cluster/controller/orders.h"
 #include "cluster/controller/telling.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -22,7 +22,8 @@
  * struct keep - the controller while it runs
  * @hold:	the right to give orders
  * @listener:	NULL where no node reports
- * @quiet_until_ms:	nothing is ordered before
+ * @quiet_until_ms:	nothing is ordered before; by a clock that stands while the machine sleeps, as what is
+ *			on its way here does
  * @told:	what was written of the nodes
  */
 struct keep {
@@ -159,7 +160,7 @@ static int look_once(struct keep *k)
 	r = note_raises(k->store, &services, &world);
 	if (r == 0 && k->listener)
 		r = listener_learn(k->listener, &world);
-	if (r == 0 && channel_now_ms() >= k->quiet_until_ms)
+	if (r == 0 && clock_now_ms(CLOCK_MONOTONIC) >= k->quiet_until_ms)
 		r = order_all(k, &services, &world);
 	world_done(&world);
 	return r;
@@ -167,7 +168,7 @@ static int look_once(struct keep *k)
 
 static void be_quiet(struct keep *k)
 {
-	k->quiet_until_ms = channel_now_ms() + k->options->settle_ms;
+	k->quiet_until_ms = clock_now_ms(CLOCK_MONOTONIC) + k->options->settle_ms;
 }
 
 static int start_listening(struct keep *k)

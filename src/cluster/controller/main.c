@@ -358,9 +358,12 @@ static int verb_explain(struct store *store, _unused_ const char *const values[N
 
 static void show_node(const struct store_node *node)
 {
+	/* A clock that was set back says that it was in the future. */
+	uint64_t now_s = MAX((uint64_t)time(NULL), node->heard_s);
+
 	printf("%s\t%s\t", node->name, node->is_silent ? "silent" : "reports");
 	if (node->heard_s)
-		printf("%" PRIu64 " s ago", (uint64_t)time(NULL) - node->heard_s);
+		printf("%" PRIu64 " s ago", now_s - node->heard_s);
 	else
 		printf("never");
 	printf("%s%s\n", *node->refused ? "\trefused: " : "", node->refused);

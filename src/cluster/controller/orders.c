@@ -152,7 +152,7 @@ static int release(uint32_t number, char words[ORDER_WORDS])
 	slurm_init_job_desc_msg(&change);
 	change.job_id = number;
 	change.priority = INFINITE;
-	change.begin_time = time(NULL);
+	change.begin_time = SLURM_API_NOW;
 	if (slurm_update_job(&change) != SLURM_SUCCESS)
 		return failed(words);
 	str_copy(words, ORDER_WORDS, "released");

@@ -22,6 +22,7 @@
 #include "cluster/slurm/contact.h"
 #include "cluster/slurm/slurm-api.h"
 
+#include "base/clock.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -30,8 +31,8 @@
 #include <time.h>
 
 /* A job that does not end is ended by Slurm after its KillWait, 30 s as it comes. */
-#define REQUEUED_WITHIN_S 120
-#define LOOK_EVERY_US	  50000
+#define REQUEUED_WITHIN_MS 120000
+#define LOOK_EVERY_US	   50000
 
 static int failed(const char *what)
 {
@@ -116,10 +117,10 @@ static int is_waiting(uint32_t number)
 
 static int wait_until_waiting(uint32_t number)
 {
-	time_t until = time(NULL) + REQUEUED_WITHIN_S;
+	uint64_t until_ms = clock_now_ms(CLOCK_MONOTONIC) + REQUEUED_WITHIN_MS;
 	int r;
 
-	while ((r = is_waiting(number)) == 0 && time(NULL) < until)
+	while ((r = is_waiting(number)) == 0 && clock_now_ms(CLOCK_MONOTONIC) < until_ms)
 		usleep(LOOK_EVERY_US);
 	if (r == 0)
 		slurm_seterrno(ETIMEDOUT);
@@ -133,7 +134,7 @@ static int release_elsewhere(uint32_t number, char *avoid)
 	slurm_init_job_desc_msg(&change);
 	change.job_id = number;
 	change.exc_nodes = avoid;
-	change.begin_time = time(NULL);
+	change.begin_time = SLURM_API_NOW;
 	change.priority = INFINITE;
 	return slurm_update_job(&change);
 }

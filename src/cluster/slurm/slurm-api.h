@@ -14,6 +14,12 @@
 
 #pragma GCC poison hostlist_t
 
+/*
+ * When a job may begin that is to begin at once: slurmctld takes a time that is over for its own now. That of
+ * the machine that asks may be ahead, and the job would wait for it.
+ */
+#define SLURM_API_NOW 1
+
 /** hostlist_of() - the names in "n[1-3],n7", of which there are none in NULL; hostlist_free() ends it */
 static inline struct hostlist *hostlist_of(const char *nodes)
 {

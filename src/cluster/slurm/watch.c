@@ -126,10 +126,10 @@ static void wait_for_need(void)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += watch.is_known ? LOAD_EVERY_S : 1;
 	if (!watch.is_wanted && !watch.is_stopped)
-		pthread_cond_timedwait(&watch.wanted, &watch.lock, &until);
+		pthread_cond_clockwait(&watch.wanted, &watch.lock, CLOCK_MONOTONIC, &until);
 	if (!watch.is_wanted || watch.is_stopped)
 		return;
 	pthread_mutex_unlock(&watch.lock);
