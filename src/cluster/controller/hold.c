@@ -86,8 +86,10 @@ int hold_renew(struct hold *hold, struct store *store)
 		log_warn(0, "another controller has taken over: standing by");
 	else if (r > 0)
 		log_info("this controller gives the orders now");
-	else if (r < 0 && r != -EAGAIN)
-		log_err(r, "cannot renew the lease: %s", store_reason(store));
+	else if (r < 0 && r != -EAGAIN && !hold->has_complained)
+		log_err(r, "cannot renew the lease, so no orders are given: %s",
+			store_reason(store));
+	hold->has_complained = r < 0 && r != -EAGAIN;
 	return r;
 }
 

@@ -14,11 +14,13 @@
 /**
  * struct hold - one's own right
  * @lock_fd:	of the file beside the services'
+ * @has_complained:	what does not work is in the log, since it worked last
  * @lock:	how that is told apart from a lock on another machine: what of a holder's name it begins
  */
 struct hold {
 	struct lease lease;
 	int lock_fd;
+	bool has_complained;
 	char lock[LEASE_HOLDER / 2];
 };
 

@@ -24,6 +24,7 @@
  * @listener:	NULL where no node reports
  * @quiet_until_ms:	nothing is ordered before; by a clock that stands while the machine sleeps, as what is
  *			on its way here does
+ * @has_complained:	what does not work is in the log, since it worked last
  * @told:	what was written of the nodes
  */
 struct keep {
@@ -32,6 +33,7 @@ struct keep {
 	struct hold hold;
 	struct listener *listener;
 	uint64_t quiet_until_ms;
+	bool has_complained;
 	struct telling told;
 };
 
@@ -136,11 +138,19 @@ static int note_raises(struct store *store, const struct services *services,
 							  job->instance))
 			r = store_raise(store, job->service, job->instance, job->memory_mib);
 	}
-	return r < 0 ? log_err(r, "a raised request is not written down: %s", store_reason(store))
-		     : 0;
+	return r;
 }
 
 /* --- again and again --- */
+
+/* What goes on fills no log. */
+static int complain(struct keep *k, int r, const char *what, const char *why)
+{
+	if (!k->has_complained)
+		log_err(r, "%s%s%s", what, why ? ": " : "", why ? why : "");
+	k->has_complained = true;
+	return r;
+}
 
 /* Return: 0, or a fault, after which orders may still be on their way. */
 static int look_once(struct keep *k)
@@ -152,17 +162,19 @@ static int look_once(struct keep *k)
 
 	r = store_services(k->store, &services);
 	if (r < 0)
-		return log_err(r, "cannot read the services: %s", store_reason(k->store));
+		return complain(k, r, "cannot read the services", store_reason(k->store));
 	r = world_load(&services, &world, &reason);
 	if (r < 0)
-		return log_err(r, "Slurm does not answer%s%s", reason ? ": " : "",
-			       reason ? reason : "");
+		return complain(k, r, "Slurm does not answer", reason);
 	r = note_raises(k->store, &services, &world);
+	if (r < 0)
+		complain(k, r, "a raised request is not written down", store_reason(k->store));
 	if (r == 0 && k->listener)
 		r = listener_learn(k->listener, &world);
 	if (r == 0 && clock_now_ms(CLOCK_MONOTONIC) >= k->quiet_until_ms)
 		r = order_all(k, &services, &world);
 	world_done(&world);
+	k->has_complained = r < 0 && k->has_complained;
 	return r;
 }
 
