@@ -4,7 +4,10 @@
 #include "base/check.h"
 #include "base/str.h"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <sqlite3.h>
+#include <sys/mount.h>
 
 static unsigned n_notes;
 
@@ -170,6 +173,81 @@ static void test_old_file(void)
 	rmdir(folder);
 }
 
+/* --- a disk that is full --- */
+
+static bool mount_small_disk(const char *folder)
+{
+	return unshare(CLONE_NEWNS) == 0 && mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("none", folder, "tmpfs", 0, "size=1m") == 0;
+}
+
+static void fill(const char *path)
+{
+	static const char bytes[4096];
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	while (write(fd, bytes, sizeof(bytes)) > 0)
+		;
+	close(fd);
+}
+
+static void test_nothing_is_written(struct store *store, uint32_t id)
+{
+	struct lease_row read = {}, mine = { "me", 1 };
+
+	check(!put(store, "more", 1) && strstr(store_reason(store), "full"),
+	      "full disk: no service is added: %s", store_reason(store));
+	check(!put(store, "web", 9) && store_remove(store, "web") < 0 &&
+		      store_raise(store, id, 0, 1500) < 0 &&
+		      store_note(store, "submit", "web.0", 7, "n1 g0") < 0,
+	      "full disk: nor changed, removed, raised, nor is an order written down");
+	check(store_read_lease(store, &read) == 0 && store_write_lease(store, &read, &mine) < 0,
+	      "full disk: nobody takes the lease");
+}
+
+static void test_full_disk(const char *folder)
+{
+	_cleanup_free_ char *path = str_format("%s/db", folder);
+	_cleanup_free_ char *filler = str_format("%s/filler", folder), *reason = NULL;
+	_cleanup_(services_done) struct services services = {};
+	struct store *store;
+
+	if (!check(store_open(path, &store, &reason) == 0 && put(store, "web", 2) &&
+			   store_services(store, &services) == 0 && services.n == 1,
+		   "full disk: there is a service"))
+		return;
+	fill(filler);
+	test_nothing_is_written(store, services.items[0].id);
+	store_close(store);
+	services_done(&services);
+	check(store_open(path, &store, &reason) == 0 && store_services(store, &services) == 0 &&
+		      services.n == 1 && services.items[0].n_replicas == 2 &&
+		      request_of(store, "web", 0) == 1024,
+	      "full disk: what was there is read, also by who opens it anew");
+	unlink(filler);
+	check(put(store, "web", 9) && put(store, "more", 1) &&
+		      store_raise(store, services.items[0].id, 0, 1500) == 0 &&
+		      request_of(store, "web", 0) == 1500,
+	      "full disk: all is as ever when there is room");
+	store_close(store);
+}
+
+/* The last test: what it mounts nobody else sees. */
+static void test_small_disk(void)
+{
+	char folder[] = "/tmp/test-store-XXXXXX";
+
+	if (!check(mkdtemp(folder) != NULL, "full disk: there is a folder"))
+		return;
+	if (mount_small_disk(folder)) {
+		test_full_disk(folder);
+		umount(folder);
+	} else {
+		printf("skip 'a full disk': may not mount\n");
+	}
+	rmdir(folder);
+}
+
 int main(void)
 {
 	_cleanup_(services_done) struct services services = {};
@@ -206,5 +284,6 @@ int main(void)
 	test_lease(store);
 	test_old_file();
 	store_close(store);
+	test_small_disk();
 	return check_result();
 }
