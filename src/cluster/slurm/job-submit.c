@@ -86,8 +86,10 @@ static int take_device(const struct gres *gres, struct inventory_request *reques
 		return refuse(ret_message, "cotenant: ask for one of --gpu-mem, --gres=gpu:N and "
 					   "--gres=shard:N, and once");
 	if (str_eq(gres->name, "mps"))
-		return refuse(ret_message,
-			      "cotenant: --gres=mps is not offered here: ask by --gpu-mem");
+		return refuse(
+			ret_message,
+			"cotenant: --gres=mps is not offered here: ask by --gpu-mem=SIZE for the "
+			"memory and by --gpu-compute=PCT for the part of the device's time");
 	if (gres->count == 0)
 		return refuse(ret_message, "cotenant: --gres=%s of nothing", gres->name);
 	if (str_eq(gres->name, "shard"))
