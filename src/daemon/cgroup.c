@@ -9,6 +9,9 @@
 #include <mntent.h>
 #include <sys/stat.h>
 
+/* So many folders are open at once while one is walked through. */
+#define WALK_DEPTH 64
+
 /* @controller: NULL for the v2 hierarchy */
 static int find_mount(const char *controller, char **ret)
 {
@@ -162,51 +165,57 @@ bool cgroup_is_populated(const char *path)
 	       strstr(text, "populated 1");
 }
 
-static int each_pid_of(const char *dir, cgroup_pid_fn fn, void *userdata)
+/* In a threaded cgroup there is nothing to read: its processes are listed by the one around it. */
+static void each_pid_of(int dir_fd, cgroup_pid_fn fn, void *userdata)
 {
-	_cleanup_free_ char *file = str_format("%s/cgroup.procs", dir), *text = NULL;
+	_cleanup_free_ char *text = NULL;
 	char *line, *state = NULL;
-	int r;
 
-	if (!file)
-		return -ENOMEM;
-	r = file_read_at(AT_FDCWD, file, 16 << 20, &text, NULL);
-	if (r < 0)
-		return r;
+	if (file_read_at(dir_fd, "cgroup.procs", 16 << 20, &text, NULL) < 0)
+		return;
 	for (line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state))
 		fn(atoi(line), userdata);
-	return 0;
 }
 
-static int each_pid_below(const char *dir, cgroup_pid_fn fn, void *userdata)
+/*
+ * What is inside may be another user's making: called as he likes, one in the other as often as he likes, and
+ * gone at any moment. What fails for one of them hides none of the others.
+ */
+static void each_pid_below(int dir_fd, unsigned depth, cgroup_pid_fn fn, void *userdata)
 {
-	_cleanup_closedir_ DIR *d = opendir(dir);
+	_cleanup_closedir_ DIR *d = fdopendir(dir_fd);
 	struct dirent *entry;
-	int r;
+	int below;
 
-	if (!d)
-		return -errno;
-	r = each_pid_of(dir, fn, userdata);
-	while (r == 0 && (entry = readdir(d))) {
-		_cleanup_free_ char *below = NULL;
-
-		if (entry->d_type != DT_DIR || *entry->d_name == '.')
-			continue;
-		below = str_format("%s/%s", dir, entry->d_name);
-		r = below ? each_pid_below(below, fn, userdata) : -ENOMEM;
-		/* One that was taken away meanwhile has no processes. */
-		r = r == -ENOENT || r == -ENODEV ? 0 : r;
+	if (!d) {
+		close(dir_fd);
+		return;
 	}
-	return r;
+	each_pid_of(dirfd(d), fn, userdata);
+	while (depth && (entry = readdir(d))) {
+		if (entry->d_type != DT_DIR || str_eq(entry->d_name, ".") ||
+		    str_eq(entry->d_name, ".."))
+			continue;
+		below = openat(dirfd(d), entry->d_name,
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (below >= 0)
+			each_pid_below(below, depth - 1, fn, userdata);
+	}
 }
 
 int cgroup_each_pid(const char *path, cgroup_pid_fn fn, void *userdata)
 {
 	_cleanup_free_ char *dir = NULL;
-	int r;
+	int r, fd;
 
 	r = cgroup_dir(path, &dir);
-	return r < 0 ? r : each_pid_below(dir, fn, userdata);
+	if (r < 0)
+		return r;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	each_pid_below(fd, WALK_DEPTH, fn, userdata);
+	return 0;
 }
 
 /* With those that were made inside it: where a nest of commands ends at once, the outer may be first. */

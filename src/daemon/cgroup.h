@@ -77,7 +77,7 @@ int cgroup_move(pid_t pid, const char *path);
 bool cgroup_is_populated(const char *path);
 
 /**
- * cgroup_each_pid() - visit the processes in it and below
+ * cgroup_each_pid() - visit the processes in it and below, down to some dozen levels
  *
  * Return: 0, or what the kernel said about the folder.
  */

@@ -310,6 +310,9 @@ size_t target_n_left(const struct target *target)
 
 	if (target->cgroup)
 		cgroup_each_pid(target->cgroup, each_member, &c);
+	/* Below where nobody looks is somebody, too. */
+	if (target->cgroup && c.n == 0)
+		c.n = cgroup_is_populated(target->cgroup);
 	for (i = 0; i < target->n_processes; i++)
 		c.n += !has_ended(&target->processes[i]);
 	return c.n;

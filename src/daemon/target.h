@@ -77,7 +77,7 @@ bool target_is_frozen(const char *record);
 void target_signal(const struct target *target, int signal);
 
 /**
- * target_n_left() - how many live
+ * target_n_left() - how many live, at least
  */
 size_t target_n_left(const struct target *target);
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tenants beyond their requests: warned, suspended, evicted and killed, and nobody else."""
+import contextlib
+import os
 import sqlite3
 import subprocess
 
@@ -99,6 +101,35 @@ def test_ended_after_its_grace(fast_host, policy, event):
     assert "ended by SIGTERM" in eventually(lambda: actions(host, "t")[1][2], "the result is known")
     assert host.events(event, "t") and not host.json("incidents", "--tenant", "n")["incidents"]
     assert neighbour.ask("check") == ["right"]
+
+
+@contextlib.contextmanager
+def folders_inside(folder, names):
+    """One in the other, by descriptors, as no path is that long; the innermost."""
+    with contextlib.ExitStack() as stack:
+        inside = os.open(folder, os.O_RDONLY)
+        stack.callback(os.close, inside)
+        for name in names:
+            os.mkdir(name, dir_fd=inside)
+            stack.callback(os.rmdir, name, dir_fd=inside)
+            inside = os.open(name, os.O_RDONLY, dir_fd=inside)
+            stack.callback(os.close, inside)
+        yield inside
+
+
+def test_nobody_hides_in_folders_of_his_own(fast_host, cgroup):
+    """What he calls them, and that their path is longer than any path may be, is his business."""
+    host, (path, folder) = fast_host, cgroup
+    host.cotenant("set", "--cgroup", path, "--name", "t", "memory.low=2G", "memory.policy=kill", "memory.grace=500ms")
+    with folders_inside(folder, [".hidden", *21 * [200 * "x"]]) as inside:
+        tenant = host.spawn().started()
+        with open("cgroup.procs", "w", opener=lambda name, flags: os.open(name, flags, dir_fd=inside)) as procs:
+            procs.write(str(tenant.pid()))
+        assert tenant.alloc(1536 * MIB) > 0
+        host.cotenant("set", "t", "memory.low=512M")
+        assert tenant.process.wait(60) != 0
+        assert "ended by SIGTERM" in eventually(lambda: words(host, "t")[1:] and actions(host, "t")[1][2], "the result is known")
+        eventually(lambda: "populated 0" in (folder / "cgroup.events").read_text(), "the cgroup is empty")
 
 
 def test_what_was_evicted_is_started_again_with_what_it_held(fast_host):
