@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services that the controller keeps running as jobs: placed, moved, neither lost nor doubled."""
+import contextlib
 import signal
+import sqlite3
 import subprocess
 
 from controller import CONTROLLER, Controller
+from reporters import NODE
 from slurm import NODES, SHARDS, USER
 from system_conftest import GIB, MIB, eventually
 
@@ -147,13 +150,30 @@ def test_one_of_two_machines_gives_the_orders(cluster, controller):
     assert job.state() == "RUNNING" and len(controller.jobs("web.0")) == len(controller.jobs("late.0")) == 1
 
 
+def test_a_clock_that_was_set_back(cluster, controller):
+    """What a node said is then of the future; the command needs no controller, so nobody else writes this file."""
+    state = controller.state.with_name("other.db")
+    cluster.do(CONTROLLER, "set", "a", "true", "--gpu-mem=1G", f"--state={state}")
+    with contextlib.closing(sqlite3.connect(state)) as db, db:
+        db.execute("INSERT INTO nodes VALUES ('n1', unixepoch() + 3600, 0, '')")
+    assert cluster.do(CONTROLLER, "nodes", f"--state={state}") == "n1\treports\t0 s ago\n"
+
+
 def test_what_cannot_be_a_service_is_refused(cluster, controller):
     for words, said in ((["set", "a.b", "true", "--gpu-mem=1G"], "cannot be a service's name"),
                         (["set", "a", "true"], "say how much memory"),
+                        (["set", "a\nb", "true", "--gpu-mem=1G"], "cannot be a service's name"),
+                        (["set", 64 * "a", "true", "--gpu-mem=1G"], "cannot be a service's name"),
                         (["set", "a", "true", "--gpu-mem=-1"], "is not a size"),
+                        (["set", "a", "true", "--gpu-mem=99999999999999999999"], "more than any device has"),
                         (["set", "a", "true", "--gpu-mem=1G", "--replicas=-1"], "is not a number"),
+                        (["set", "a", "true", "--gpu-mem=1G", "--replicas=18446744073709551617"], "is not a number"),
+                        (["set", "a", "true", "--gpu-mem=1G", "--priority=4294967296"], "is not a number"),
                         (["set", "a", "true", "--gpu-mem=1G", "--placement=best"], "is not binpack"),
                         (["set", "a", "true", "--gpu-mem=1G", "--gpu-policy=pardon"], "is not warn"),
                         (["set", "a", "true", "--gpu-mem=1G", "--gpu-raise=1G"], "is not a size above"),
-                        (["remove", "a"], "there is no service"), (["explain", "a.0"], "no such instance")):
+                        (["remove", "a"], "there is no service"), (["explain", "a.0"], "no such instance"),
+                        (["explain", "a.18446744073709551616"], "no such instance")):
         assert said in cluster.refused(CONTROLLER, *words, f"--state={controller.state}")
+    said = cluster.refused(NODE, "--controller=localhost:1", "--batch-program=kubernetes")
+    assert "'kubernetes' cannot be started; cotenant-slurm is the one for Slurm" in said
