@@ -48,7 +48,7 @@ StateSaveLocation={dir}/state
 SlurmctldLogFile={dir}/slurmctld.log
 SlurmdLogFile={dir}/slurmd.%n.log
 ProctrackType=proctrack/cgroup
-TaskPlugin=task/none
+TaskPlugin=task/cgroup
 TaskProlog={dir}/task-prolog
 JobAcctGatherType=jobacct_gather/none
 SelectType=select/cons_tres
@@ -64,7 +64,7 @@ JobCompType=jobcomp/none
 PluginDir={plugins}:{system_plugins}
 JobSubmitPlugins=cotenant
 PlugStackConfig={dir}/plugstack.conf
-GresTypes=gpu,shard
+GresTypes={types}
 MinJobAge=3600
 KillWait=2
 MailProg=/bin/true
@@ -80,7 +80,7 @@ NODE_LINE = ("NodeName={node} NodeHostname={host} NodeAddr={address} Port={port}
 CGROUP_CONF = """
 CgroupPlugin=autodetect
 CgroupMountpoint=/sys/fs/cgroup
-ConstrainDevices=no
+ConstrainDevices=yes
 ConstrainCores=no
 ConstrainRAMSpace=no
 """
@@ -119,6 +119,11 @@ def free_ports(n):
     raise AssertionError(f"{n} ports are not free")
 
 
+def is_before(*release):
+    version = re.search(r"(\d+)\.(\d+)", subprocess.run(["slurmctld", "-V"], capture_output=True, text=True).stdout)
+    return tuple(map(int, version.groups())) < release
+
+
 def scheduler():
     """
     The one of Slurm's schedulers that starts jobs here: the simple one up to 23.02.
@@ -126,8 +131,12 @@ def scheduler():
     Since 23.11 that one starts none where accounting has no database: it finds no list of accounts, and takes every
     job's for invalid. Backfill does not ask.
     """
-    version = re.search(r"(\d+)\.(\d+)", subprocess.run(["slurmctld", "-V"], capture_output=True, text=True).stdout)
-    return "sched/builtin" if tuple(map(int, version.groups())) < (23, 11) else "sched/backfill"
+    return "sched/builtin" if is_before(23, 11) else "sched/backfill"
+
+
+def gres_types():
+    """With mps, where jobs were seen to hear of their devices all the same: who asks for it is told what to ask for."""
+    return "gpu,mps,shard" if is_before(23, 11) else "gpu,shard"
 
 
 def system_plugins():
@@ -258,7 +267,7 @@ class Cluster:
         host = socket.gethostname().split(".")[0]
         ports = free_ports(1 + len(NODES))
         conf = SLURM_CONF.format(dir=self.dir, host=host, address=self.address(HEAD), ctld_port=ports[0], plugins=PLUGINS,
-                                 system_plugins=system_plugins(), scheduler=scheduler(),
+                                 system_plugins=system_plugins(), scheduler=scheduler(), types=gres_types(),
                                  communication=self.communication, slurmd_timeout=self.slurmd_timeout,
                                  message_timeout=self.message_timeout)
         gres = ""

@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from slurm import SHARDS, USER
+from slurm import SHARDS, USER, gres_types
 from system_conftest import GIB, MIB, OUT_OF_MEMORY, TENANT, eventually
 
 # So much in use of a device of 4 GiB is pressure: whoever is over his request is acted on at once.
@@ -115,6 +115,21 @@ def test_of_its_own_device_alone(cluster):
     assert [p["gpu"] for p in shown] == [1] and shown[0]["job"] == job.number
 
 
+def test_of_its_own_devices_file_alone(cluster):
+    """Behind these files there is no device: the one that may be opened says so, and Slurm keeps a job from the others."""
+    def submit(*options):
+        log = pathlib.Path(tempfile.mkdtemp(dir=cluster.dir / "jobs")) / "said"
+        line = f"for i in 0 1; do (: <{cluster.dir}/dev/n1-nvidia$i); done; echo done"
+        cluster.do("sbatch", *options, f"--output={log}", f"--wrap={line}", env={"LC_ALL": "C"})
+        return log
+
+    own, none = "No such device or address", "Operation not permitted"
+    for options, first, second in ((on("n1", 512, gpu=1), none, own), (("-w", "n1"), none, none)):
+        log = submit(*options)
+        said = eventually(lambda: log.exists() and log.read_text().endswith("done\n") and log.read_text(), "it has run")
+        assert [first in said.splitlines()[0], second in said.splitlines()[1]] == [True, True], said
+
+
 def say_to_reader(fifo, text):
     """To whoever reads there, once somebody does; to open it would wait for ever for one who never comes."""
     def opened():
@@ -197,6 +212,14 @@ def test_refused_with_the_reason(cluster, options, word):
     if options[0].startswith("--gpu-"):
         assert word in cluster.refused("srun", *options, "true")
         assert word in cluster.refused("salloc", *options, "true")
+
+
+def test_who_asks_for_mps_is_told_what_to_ask_for(cluster):
+    """Where it is among the types; else Slurm's commands refuse it before anybody is asked."""
+    word = "--gpu-mem=SIZE for the memory and by --gpu-compute=PCT" if "mps" in gres_types() else "Invalid generic resource"
+    for program in ("sbatch", "srun", "salloc"):
+        said = cluster.refused(program, "--gres=mps:40", *(["--wrap=true"] if program == "sbatch" else ["true"]))
+        assert word in said, said
 
 
 def test_gpus_of_an_allocation_are_refused(cluster):
