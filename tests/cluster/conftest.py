@@ -46,12 +46,16 @@ class Clusters:
         self.running = None
 
 
-@pytest.fixture(scope="session")
-def clusters():
+def require_slurm():
     system.require_root()
     reason = missing()
     if reason:
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def clusters():
+    require_slurm()
     with system.machine_to_itself():
         clusters = Clusters()
         yield clusters

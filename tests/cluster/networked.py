@@ -9,7 +9,7 @@ import time
 from controller import Controller
 from networks import HEAD, Network
 from reporters import NODE
-from slurm import BATCH, NODES, Cluster
+from slurm import BATCH, Cluster
 from system_conftest import eventually
 
 # What a copy writes some twenty times a second: where it runs, as which job, and the time since the machine booted.
@@ -24,7 +24,7 @@ class Networked(Cluster):
     communication = "EnableIPv4"
 
     def __init__(self):
-        super().__init__(Network(NODES))
+        super().__init__(Network(self.names))
 
     def close(self):
         try:
@@ -45,13 +45,13 @@ class Hearing(Controller):
         self.address = f"{cluster.address(HEAD)}:{PORT}"
         self.munge = f"--munge-socket={cluster.dir}/munge/socket"
         self.options += [f"--listen={self.address}", "--silent=2s", self.munge]
-        self.leases = {node: folder / f"{node}.lease" for node in NODES}
-        self.logs = {node: folder / f"{node}.log" for node in NODES}
+        self.leases = {node: folder / f"{node}.lease" for node in cluster.names}
+        self.logs = {node: folder / f"{node}.log" for node in cluster.names}
         self.nodes = {}
 
     def __enter__(self):
         self.start()
-        for node in NODES:
+        for node in self.cluster.names:
             self.start_node(node)
         return self
 
@@ -67,6 +67,10 @@ class Hearing(Controller):
         self.nodes[node].kill()
         self.nodes[node].wait(30)
 
+    def restart_node(self, node):
+        self.kill_node(node)
+        self.start_node(node)
+
     def said(self, node):
         return self.logs[node].read_text()
 
@@ -80,7 +84,7 @@ class Hearing(Controller):
             for process in self.nodes.values():
                 process.kill()
             self.kill(signal.SIGTERM)
-        assert codes == [0] * len(NODES) and self.process.returncode == 0, self.log.read_text()
+        assert codes == [0] * len(codes) and self.process.returncode == 0, self.log.read_text()
 
 
 class Service:
@@ -109,7 +113,7 @@ class Service:
     def beats(self):
         """Waits until one runs."""
         begin = time.clock_gettime(time.CLOCK_BOOTTIME)
-        eventually(lambda: any(last > begin for _, last in self.runs().values()), f"{self.name} runs", 60)
+        eventually(lambda: any(last > begin for _, last in self.runs().values()), f"{self.name} runs", 300)
 
     def gaps(self):
         """How long after each copy's end the next one began, in seconds; less than none where both ran at once."""

@@ -223,6 +223,7 @@ class Job:
 class Cluster:
     """On loopback, or where a network says."""
 
+    names = NODES
     slurmd_timeout, message_timeout = 60, 10
     communication = "NoCtldInAddrAny,NoInAddrAny"
 
@@ -256,7 +257,7 @@ class Cluster:
 
     def inside(self, name):
         """What the commands of a node begin with, or those of the head."""
-        return self.network.inside(name if name in NODES else HEAD) if self.network else []
+        return self.network.inside(name if name in self.names else HEAD) if self.network else []
 
     # --- starting and ending ---
 
@@ -265,13 +266,13 @@ class Cluster:
             (self.dir / name).mkdir()
         (self.dir / "jobs").chmod(0o1777)
         host = socket.gethostname().split(".")[0]
-        ports = free_ports(1 + len(NODES))
+        ports = free_ports(1 + len(self.names))
         conf = SLURM_CONF.format(dir=self.dir, host=host, address=self.address(HEAD), ctld_port=ports[0], plugins=PLUGINS,
                                  system_plugins=system_plugins(), scheduler=scheduler(), types=gres_types(),
                                  communication=self.communication, slurmd_timeout=self.slurmd_timeout,
                                  message_timeout=self.message_timeout)
         gres = ""
-        for i, node in enumerate(NODES):
+        for i, node in enumerate(self.names):
             conf += NODE_LINE.format(node=node, host=host, address=self.address(node), port=ports[1 + i],
                                      shards=SHARDS)
             for gpu in range(2):
@@ -295,7 +296,7 @@ class Cluster:
         (self.dir / "munge/key").chmod(0o600)
 
     def start_nodes(self):
-        for node in NODES:
+        for node in self.names:
             host = Host({"SOFTGPU_MEMORY": f"{DEVICE}M", "SLURM_CONF": self.env["SLURM_CONF"]})
             host.options += ["--sample", "100ms", "--sample-tense", "50ms",
                              "--batch-program", BATCH]
@@ -310,9 +311,9 @@ class Cluster:
                               f"--pid-file={munge}/pid", f"--log-file={munge}/log", f"--seed-file={munge}/seed"])
         eventually(lambda: self.run("munge", "-n", f"--socket={munge}/socket").returncode == 0, "munged answers")
         self.start_controller()
-        for node in NODES:
+        for node in self.names:
             self.start_slurmd(node)
-        eventually(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes are idle")
+        eventually(lambda: self.node_states() == ["idle"] * len(self.names), "the nodes are idle")
         self.wait_for_devices()
 
     def start(self, name, command):
@@ -354,7 +355,7 @@ class Cluster:
         # All of it, also where something is left of one of them.
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, self.dir)
-            stack.callback(remove_cgroups)
+            stack.callback(remove_cgroups, self.names)
             for host in self.nodes.values():
                 stack.callback(host.close)
 
@@ -415,7 +416,7 @@ class Cluster:
         for host in self.nodes.values():
             eventually(lambda: not host.json("list")["tenants"], "no tenant is left")
             self.forget_evictions(host)
-        eventually(lambda: self.node_states() == ["idle"] * len(NODES), "the nodes are idle")
+        eventually(lambda: self.node_states() == ["idle"] * len(self.names), "the nodes are idle")
 
     def has_no_jobs(self):
         done = self.run("squeue", "-h")
@@ -462,9 +463,9 @@ class Cluster:
         eventually(lambda: self.show_job(number)["JobState"] == "RUNNING", f"job {number} runs")
 
 
-def remove_cgroups():
+def remove_cgroups(nodes):
     """Slurm leaves its folders in the v1 hierarchies behind."""
-    for node in NODES:
+    for node in nodes:
         for top in pathlib.Path("/sys/fs/cgroup").glob(f"*/slurm_{node}"):
             for folder, _, _ in os.walk(top, topdown=False):
                 with contextlib.suppress(OSError):
