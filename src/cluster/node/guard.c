@@ -102,17 +102,19 @@ static void end_program(struct guard *g)
 	g->start_ms = clock_now_ms(CLOCK_BOOTTIME) + START_AGAIN_MS;
 }
 
-static void keep_running(struct guard *g)
+/* Return: whether it was started just now, or tried to: on a busy machine that may take seconds. */
+static bool keep_running(struct guard *g)
 {
 	int r;
 
 	if (g->pid || clock_now_ms(CLOCK_BOOTTIME) < g->start_ms)
-		return;
+		return false;
 	r = start_program(g);
 	if (r < 0) {
 		complain(g, r, "cannot start ", g->options->batch_program);
 		g->start_ms = clock_now_ms(CLOCK_BOOTTIME) + START_AGAIN_MS;
 	}
+	return true;
 }
 
 /* What was said before, also to an earlier cotenant-node of this boot. */
@@ -276,11 +278,12 @@ void guard_run(const struct guard_options *options, const volatile sig_atomic_t 
 	guard.options = options;
 	remember(&guard);
 	while (!*is_over) {
-		keep_running(&guard);
 		most_ms = carry_out(
 			&guard,
 			lease_memory_look(&guard.memory, clock_now_ms(CLOCK_BOOTTIME), &wait_ms));
 		complain_of_saving(&guard);
+		if (keep_running(&guard))
+			continue;
 		p = (struct pollfd){ .fd = guard.fd, .events = POLLIN };
 		if (poll(&p, 1, MIN(wait_ms, most_ms)) > 0)
 			read_lines(&guard);
