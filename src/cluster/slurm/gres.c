@@ -119,6 +119,28 @@ int gres_next(const char **list, struct gres *ret)
 	return 1;
 }
 
+/* Where a word stands in a list, from 1 on; 0 where it does not. */
+static unsigned place_of(const char *list, const char *word)
+{
+	size_t len;
+	unsigned n;
+
+	for (n = 1; *list; n++, list += len + (list[len] == ',')) {
+		len = strcspn(list, ",");
+		if (len == strlen(word) && strncmp(list, word, len) == 0)
+			return n;
+	}
+	return 0;
+}
+
+bool gres_types_are_told(const char *types)
+{
+	unsigned mps = place_of(types, "mps");
+
+	return !mps || (place_of(types, "gpu") && place_of(types, "gpu") < mps &&
+			mps < place_of(types, "shard"));
+}
+
 void gres_add_shards(struct text *list, const char *type, uint64_t n)
 {
 	text_addf(list, "%s" GRES_PREFIX "shard:%s%s%" PRIu64, list->len ? "," : "", type,

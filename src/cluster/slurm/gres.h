@@ -49,6 +49,15 @@ int gres_next(const char **list, struct gres *ret);
 bool gres_is_device(const struct gres *gres);
 
 /**
+ * gres_types_are_told() - do programs hear which device they have, by such a GresTypes?
+ * @types:	"gpu,mps,shard"
+ *
+ * Slurm's plugins of devices set a job's variables one after the other, and that of mps, which no job has here, takes
+ * away what that of shards has set where it comes later. With Slurm 22.05 it does in any order but this one.
+ */
+bool gres_types_are_told(const char *types);
+
+/**
  * gres_add_shards() - add shards of one device to a request
  * @type:	the device's; "" for any
  */

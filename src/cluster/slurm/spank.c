@@ -149,6 +149,20 @@ static uint64_t step_shards(spank_t spank, char *ret_gpus, int cap)
 	return n;
 }
 
+/* slurmd has given it a part of a device, and does not say of which: then none would be kept to it. */
+static bool is_of_unknown_device(spank_t spank)
+{
+	char text[32], gpus[1024];
+	uint32_t step = 0;
+	uint64_t n = 0;
+
+	spank_get_item(spank, S_JOB_STEPID, &step);
+	return step == SLURM_BATCH_SCRIPT &&
+	       spank_getenv(spank, "SLURM_SHARDS_ON_NODE", text, sizeof(text)) == ESPANK_SUCCESS &&
+	       str_parse_u64(text, &n) == 0 && n > 0 &&
+	       spank_getenv(spank, "SLURM_JOB_GPUS", gpus, sizeof(gpus)) == ESPANK_ENV_NOEXIST;
+}
+
 static size_t count_items(const char *list)
 {
 	size_t n = *list != '\0';
@@ -234,6 +248,11 @@ int slurm_spank_task_init_privileged(spank_t spank, _unused_ int n_arguments,
 	uid_t uid = 0;
 	json_t *reply;
 
+	if (!shards && is_of_unknown_device(spank)) {
+		slurm_error(
+			"cotenant: the job does not start: slurmd does not say which device it has");
+		return -1;
+	}
 	if (!shards)
 		return 0;
 	if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||

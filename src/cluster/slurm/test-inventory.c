@@ -128,10 +128,21 @@ static void test_whole(void)
 	      "whole: it may have to wait");
 }
 
+static void test_types(void)
+{
+	check(gres_types_are_told("gpu,shard") && gres_types_are_told("shard") &&
+		      gres_types_are_told("gpu,mps,shard") && gres_types_are_told(""),
+	      "types: without mps, and with it in the one order that does");
+	check(!gres_types_are_told("gpu,shard,mps") && !gres_types_are_told("mps,gpu,shard") &&
+		      !gres_types_are_told("mps"),
+	      "types: mps elsewhere takes away what jobs are told of their devices");
+}
+
 int main(void)
 {
 	test_lists();
 	test_parts();
 	test_whole();
+	test_types();
 	return check_result();
 }

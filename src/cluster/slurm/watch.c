@@ -26,6 +26,7 @@ static struct {
 	pthread_cond_t wanted;
 	struct inventory known;
 	bool is_known;
+	bool is_untold; /* whatever is chosen, jobs do not hear of it */
 	bool is_stopped;
 	bool is_wanted;
 	char **fresh; /* chosen since the last answer was asked for */
@@ -49,6 +50,17 @@ static int load_nodes(struct inventory *inventory)
 	}
 	slurm_free_node_info_msg(nodes);
 	return r;
+}
+
+static int load_types(bool *ret_untold)
+{
+	slurm_conf_t *conf = NULL;
+
+	if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
+		return -EIO;
+	*ret_untold = conf->gres_plugins && !gres_types_are_told(conf->gres_plugins);
+	slurm_free_ctl_conf(conf);
+	return 0;
 }
 
 static void use_of_job(struct inventory *inventory, const job_info_t *job)
@@ -87,13 +99,14 @@ static int load_jobs(struct inventory *inventory)
 }
 
 /* What was chosen while an answer was on its way is not in it. */
-static void take_answer(struct inventory *now, size_t n_before)
+static void take_answer(struct inventory *now, bool is_untold, size_t n_before)
 {
 	size_t i;
 
 	inventory_done(&watch.known);
 	watch.known = *now;
 	watch.is_known = true;
+	watch.is_untold = is_untold;
 	for (i = 0; i < watch.n_fresh; i++) {
 		if (i >= n_before)
 			inventory_wait(&watch.known, watch.fresh[i]);
@@ -109,15 +122,18 @@ static void load(void)
 {
 	struct inventory now = {};
 	size_t n_before = watch.n_fresh;
+	bool is_untold = false;
 	int r;
 
 	pthread_mutex_unlock(&watch.lock);
-	r = load_nodes(&now);
+	r = load_types(&is_untold);
+	if (r == 0)
+		r = load_nodes(&now);
 	if (r == 0)
 		r = load_jobs(&now);
 	pthread_mutex_lock(&watch.lock);
 	if (r == 0)
-		take_answer(&now, n_before);
+		take_answer(&now, is_untold, n_before);
 	else
 		inventory_done(&now);
 }
@@ -190,7 +206,13 @@ int watch_choose(const struct inventory_request *request, char **ret, char reaso
 	int r = -EAGAIN;
 
 	pthread_mutex_lock(&watch.lock);
-	if (watch.is_known)
+	if (watch.is_known && watch.is_untold) {
+		snprintf(
+			reason, INVENTORY_REASON,
+			"no job is told its device: in slurm.conf GresTypes is to be gpu,mps,shard, "
+			"in this order, or without mps");
+		r = -ENOSPC;
+	} else if (watch.is_known)
 		r = inventory_choose(&watch.known, request, ret, reason);
 	if (r == 0)
 		r = keep_fresh(*ret);
