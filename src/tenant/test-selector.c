@@ -9,10 +9,10 @@ static const char *const good[] = {
 };
 
 static const char *const bad[] = {
-	"",	    "alice",	  "user:",	     "user:a b",   "user:-x",	 "group:a/b",
-	"cgroup:a", "cgroup:/a/", "cgroup:/a/../b",  "cgroup:/..", "cgroup://a", "cgroup:/a\nb",
-	"pid:0",    "pid:-1",	  "pid:99999999999", "pid:1@",	   "pid:x",	 "default:x",
-	"cgroup:",  "cgroup:/.",  "cgroup:/a ",
+	"",	    "alice",	  "user:",	     "user:a b",   "user:-x",	     "group:a/b",
+	"cgroup:a", "cgroup:/a/", "cgroup:/a/../b",  "cgroup:/..", "cgroup://a",     "cgroup:/a\nb",
+	"pid:0",    "pid:-1",	  "pid:99999999999", "pid:1@",	   "pid:x",	     "default:x",
+	"cgroup:",  "cgroup:/.",  "cgroup:/a ",	     "slurm:7",	   "kubernetes:web",
 };
 
 int main(void)
