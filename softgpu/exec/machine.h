@@ -271,6 +271,13 @@ struct fragment {
 	u64 wake_ns;		 /* FRAGMENT_SLEEP: of CLOCK_MONOTONIC */
 };
 
+/* What a warp has learnt about an entry of compiled code. */
+struct warp_entry {
+	u8 patience, pass_by;
+};
+
+#define WARP_ENTRIES 64
+
 struct warp {
 	/* Hot: what every handler looks at. base[0] is the frame's, base[1] constants. */
 	u8 *base[2];
@@ -309,6 +316,7 @@ struct warp {
 	bool is_new;	 /* nothing has changed since it was made or started */
 	u32 frame_bytes; /* held by frames other than the kernel's */
 	u32 barrier_arrived[N_BARRIERS];
+	struct warp_entry entries[WARP_ENTRIES];
 	struct fragment fragments[LANES];
 	struct frame *kernel_frame;
 	struct frame *frames; /* all others */

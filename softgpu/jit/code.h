@@ -63,6 +63,9 @@ u64 jit_compiler(void);
 
 extern const struct exec_services jit_services;
 
+/* Also where it is not worth it: for tests. */
+extern bool jit_always;
+
 int jit_enter(struct warp *w, const struct insn *in, const struct jit_code *jit);
 bool jit_pass(struct warp *w, const struct jit_code *jit);
 

@@ -18,6 +18,19 @@ static _Thread_local struct {
 	bool in_use; /* by the compiled code that runs */
 } scratch;
 
+/*
+ * Where lanes part again and again, compiled code is left after a few instructions. To enter it costs
+ * as much as the interpreter takes for one or two of them, but where other fragments wait, whose lanes
+ * have to stay as they are, for some thirty. So an entry from which a warp did not get that far is
+ * passed by for a while, longer each time. Entries that share a place in the warp's memory only make
+ * each other slower or faster.
+ */
+#define WORTH_ALONE  2 /* instructions */
+#define WORTH_OTHERS 36
+#define MAX_PATIENCE 5 /* 31 are passed by for one that is tried */
+
+bool jit_always;
+
 /* ---- words and lanes ------------------------------------------------------------------------------ */
 
 /* base + lane * stride for the lanes in the mask? */
@@ -250,24 +263,62 @@ static void leave(struct warp *w, const struct jit_code *jit, const struct jit_e
 		put_back(jit, x, frame->regs, scalars, w->active, alone);
 }
 
+static bool is_passed_by(struct warp_entry *entry)
+{
+	if (!entry->pass_by || jit_always)
+		return false;
+	entry->pass_by--;
+	return true;
+}
+
+/* Compiled code has carried out @n instructions for each lane. */
+static void judge(struct warp_entry *entry, u64 n, bool alone)
+{
+	if (n >= (alone ? WORTH_ALONE : WORTH_OTHERS)) {
+		entry->patience = 0;
+		return;
+	}
+	if (entry->patience < MAX_PATIENCE)
+		entry->patience++;
+	entry->pass_by = (u8)((1u << entry->patience) - 1);
+}
+
+/* Runs it from an entry that has its values. */
+static void run_from(struct warp *w, const struct jit_code *jit, u32 entry, bool alone)
+{
+	struct frame *frame = w->frame;
+	u64 *scalars = (u64 *)(frame->regs + frame->code->scalars);
+	u32 stop = alone ? UINT32_MAX : first_other(w), exit;
+
+	frame->kept = 0;
+	scratch.in_use = !alone;
+	exit = jit->fn(w, frame->regs, alone ? frame->regs : scratch.bytes, scalars, entry,
+		       w->active, stop);
+	leave(w, jit, &jit->exits[exit], alone);
+}
+
 int jit_enter(struct warp *w, const struct insn *in, const struct jit_code *jit)
 {
 	struct frame *frame = w->frame;
-	const struct code *code = frame->code;
-	u64 *scalars = (u64 *)(frame->regs + code->scalars);
+	u64 *scalars = (u64 *)(frame->regs + frame->code->scalars), before = w->executed;
+	u32 entry = (u32)in->imm, n_lanes = (u32)__builtin_popcount(w->active);
+	struct warp_entry *tried = &w->entries[((uintptr_t)jit / 64 + entry) % WARP_ENTRIES];
 	bool alone = w->n_fragments == 1;
-	u32 entry = (u32)in->imm, mask = w->active, stop = alone ? UINT32_MAX : first_other(w);
-	const struct jit_exit *x;
 
-	if (!alone && !want_scratch(code->regs_bytes))
+	if (!alone && !want_scratch(frame->code->regs_bytes))
 		return RUN_ON;
-	if (frame->kept != entry + 1 && !collect_all(jit, entry, frame->regs, scalars, mask))
+	/* Values that were kept cost nothing, and are nowhere else. */
+	if (frame->kept == entry + 1) {
+		run_from(w, jit, entry, alone);
+	} else if (is_passed_by(tried)) {
 		return RUN_ON;
-	frame->kept = 0;
-	scratch.in_use = !alone;
-	x = &jit->exits[jit->fn(w, frame->regs, alone ? frame->regs : scratch.bytes, scalars, entry,
-				mask, stop)];
-	leave(w, jit, x, alone);
+	} else if (!collect_all(jit, entry, frame->regs, scalars, w->active)) {
+		judge(tried, 0, alone);
+		return RUN_ON;
+	} else {
+		run_from(w, jit, entry, alone);
+		judge(tried, (w->executed - before) / n_lanes, alone);
+	}
 	return w->executed + w->spun >= w->slice_end ? warp_pause(w) : RUN_ON;
 }
 

@@ -740,6 +740,7 @@ int main(int argc, char **argv)
 	/* Not what an earlier run has left. */
 	setenv("XDG_CACHE_HOME", /* no folder: */ "/dev/null", 1);
 	kit_init();
+	jit_always = true;
 	jit_init(JIT_ON, log_line);
 	if (!exec_compiler)
 		return 77;

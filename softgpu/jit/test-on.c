@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "softgpu/exec/block.h"
+#include "softgpu/jit/code.h"
 #include "softgpu/jit/jit.h"
 
 static void say(const char *format, ...)
@@ -24,6 +25,7 @@ __attribute__((constructor)) static void begin(void)
 {
 	/* Not what an earlier run has left. */
 	setenv("XDG_CACHE_HOME", /* no folder: */ "/dev/null", 1);
+	jit_always = true;
 	jit_init(JIT_ON, say);
 	if (!exec_compiler)
 		exit(77);

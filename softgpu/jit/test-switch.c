@@ -12,6 +12,7 @@
 
 #include "softgpu/exec/block.h"
 #include "softgpu/exec/test-kit.h"
+#include "softgpu/jit/code.h"
 #include "softgpu/jit/jit.h"
 
 #define REGS                                                                                       \
@@ -260,6 +261,7 @@ int main(void)
 	struct jit_counts counts;
 
 	setenv("XDG_CACHE_HOME", /* no folder: */ "/dev/null", 1);
+	jit_always = true;
 	jit_init(JIT_ON, say);
 	if (!exec_compiler)
 		return 77;
