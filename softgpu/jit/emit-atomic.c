@@ -9,6 +9,8 @@
 #include "softgpu/jit/access.h"
 #include "softgpu/jit/op.h"
 
+#define LANES_AT_ONCE 8
+
 /* ---- what becomes of a value ---------------------------------------------------------------------- */
 
 /* Sums of floats, on their bits: as add has them, but of f64 only a first NaN is kept. */
@@ -184,18 +186,34 @@ static LLVMValueRef lane_of(struct access *a, const struct each *s, LLVMValueRef
 	return LLVMBuildLoad2(a->e->b, s->type, place_in(a, s, lane), "");
 }
 
-/* All lanes, in one go. */
+/* All lanes, some at a time: as quick as all in one go, and much less code. */
 void access_atomic_all(struct access *a, LLVMValueRef at)
 {
 	struct each place = each_of(a, 0, at), y = each_source(a, 2), z = y;
+	LLVMBasicBlockRef from, some = emit_new_block(a->e, "some"),
+				done = emit_new_block(a->e, "done");
+	LLVMValueRef first, next, start = emit_int(a->e, a->e->i64, 0);
+	LLVMBuilderRef b = a->e->b;
 
 	if (a->in->bop == PTX_BOP_CAS)
 		z = each_source(a, 3);
-	for (uint32_t i = 0; i < N_LANES; i++) {
-		LLVMValueRef lane = emit_int(a->e, a->e->i64, i);
+	from = LLVMGetInsertBlock(b);
+	LLVMBuildBr(b, some);
+	LLVMPositionBuilderAtEnd(b, some);
+	first = LLVMBuildPhi(b, a->e->i64, "");
+	LLVMAddIncoming(first, &start, &from, 1);
+	for (uint32_t i = 0; i < LANES_AT_ONCE; i++) {
+		LLVMValueRef lane = LLVMBuildAdd(b, first, emit_int(a->e, a->e->i64, i), "");
 
 		one_lane(a, lane_of(a, &place, lane), lane_of(a, &y, lane), lane_of(a, &z, lane));
 	}
+	next = LLVMBuildAdd(b, first, emit_int(a->e, a->e->i64, LANES_AT_ONCE), "");
+	from = LLVMGetInsertBlock(b);
+	LLVMAddIncoming(first, &next, &from, 1);
+	LLVMBuildCondBr(b,
+			LLVMBuildICmp(b, LLVMIntNE, next, emit_int(a->e, a->e->i64, N_LANES), ""),
+			some, done);
+	LLVMPositionBuilderAtEnd(b, done);
 }
 
 void access_atomic_some(struct access *a, LLVMValueRef at, LLVMValueRef bits, LLVMValueRef *ret)
