@@ -343,29 +343,21 @@ static LLVMValueRef real_value(const struct op *o, uint32_t *ret_n)
 
 /*
  * What the host makes of a tiny result under .ftz: it looks before it rounds to a denormal. A denormal
- * is tiny; so may be what has been rounded up to the least normal number, of which only the handler
- * can tell.
+ * is tiny; so may be what has been rounded up to the least normal number, of which only the
+ * interpreter can tell.
  */
 static LLVMValueRef settle_tiny(const struct op *o, LLVMValueRef bits)
 {
-	LLVMBasicBlockRef from[2], slow = emit_new_block(o->e, "tiny"),
-				   on = emit_new_block(o->e, "on");
-	LLVMValueRef size, any, both[2], phi;
-	LLVMBuilderRef b = o->e->b;
+	LLVMValueRef size = LLVMBuildAnd(o->e->b, bits, number(o, 4, INT32_MAX), "");
+	LLVMValueRef least = compare(o, LLVMIntEQ, size, number(o, 4, 0x00800000));
 
-	both[0] = flushed(o, bits);
-	size = LLVMBuildAnd(b, bits, number(o, 4, INT32_MAX), "");
-	any = any_lane(o, compare(o, LLVMIntEQ, size, number(o, 4, 0x00800000)));
-	from[0] = LLVMGetInsertBlock(b);
-	LLVMBuildCondBr(b, any, slow, on);
-	LLVMPositionBuilderAtEnd(b, slow);
-	from[1] = slow;
-	both[1] = run_handler(o);
-	LLVMBuildBr(b, on);
-	LLVMPositionBuilderAtEnd(b, on);
-	phi = LLVMBuildPhi(b, int_type(o, 4), "");
-	LLVMAddIncoming(phi, both, from, 2);
-	return phi;
+	if (o->vector) {
+		least = LLVMBuildBitCast(o->e->b, least, o->e->i32, "");
+		least = LLVMBuildAnd(o->e->b, least, emit_guard_bits(o->e, o->in), "");
+		least = LLVMBuildICmp(o->e->b, LLVMIntNE, least, emit_int(o->e, o->e->i32, 0), "");
+	}
+	emit_refuse_if(o->e, least);
+	return flushed(o, bits);
 }
 
 static LLVMValueRef real_op(const struct op *o)
@@ -599,5 +591,6 @@ void emit_plain(struct emit *e, const struct jit_insn *in)
 	v = made(&o, one_result(&o));
 	v.stride = kind.stride;
 	v.raw = is_raw(&o);
+	v.flushed = v.raw && (o.flushes || (in->op == PTX_OP_MOV && op_is_flushed(&o, 1)));
 	emit_result(e, in, in->args[0], v);
 }

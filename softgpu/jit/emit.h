@@ -19,7 +19,8 @@
 /* A register's value: a scalar that stands for all lanes, or a vector, or both. */
 struct value {
 	bool is_affine;
-	bool raw; /* f32: its NaNs are not settled yet (emit_settled()) */
+	bool raw;     /* f32: its NaNs are not settled yet (emit_settled()) */
+	bool flushed; /* f32: there are no denormals */
 	int64_t stride;
 	LLVMValueRef scalar; /* of lane 0 */
 	LLVMValueRef vector;

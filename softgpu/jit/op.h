@@ -127,12 +127,19 @@ static inline LLVMValueRef flushed(const struct op *o, LLVMValueRef bits)
 	return choose(o, compare(o, LLVMIntEQ, exponent, number(o, 4, 0)), sign, bits);
 }
 
+static inline bool op_is_flushed(const struct op *o, uint32_t i)
+{
+	uint32_t operand = o->in->args[i];
+
+	return !is_const(operand) && o->e->values[unit_place(o->e->u, operand)].flushed;
+}
+
 /* As a number: which NaN it is need not be asked of it. */
 static inline LLVMValueRef real_arg(const struct op *o, uint32_t i)
 {
 	LLVMValueRef bits = o->bytes == 4 ? emit_raw(o->e, o->in->args[i], o->vector) : arg(o, i);
 
-	return as_real(o, o->flushes ? flushed(o, bits) : bits, o->bytes);
+	return as_real(o, o->flushes && !op_is_flushed(o, i) ? flushed(o, bits) : bits, o->bytes);
 }
 
 static inline struct value made(const struct op *o, LLVMValueRef v)

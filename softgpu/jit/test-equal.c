@@ -113,6 +113,16 @@ static const char *const more_forms[] = {
 	"ld.relaxed.gpu.global.u32 %r2, [%d1]",
 	"ld.acquire.gpu.global.u64 %d2, [%d1]",
 	"st.release.gpu.global.u32 [%d1], %r2",
+	/* Results as they come, and who looks at their bits. */
+	"add.f32 %f1, %f2, %f3; neg.f32 %f4, %f1; mov.f32 %f5, %f1; mul.f32 %f5, %f5, %f2",
+	"mul.f32 %f1, %f2, %f3; min.f32 %f4, %f1, %f5; setp.lt.f32 %p1, %f1, %f4; "
+	"selp.f32 %f5, %f1, %f4, %p1",
+	"fma.rn.f32 %f1, %f2, %f3, %f4; cvt.f64.f32 %e1, %f1; cvt.rzi.s32.f32 %r1, %f1; "
+	"copysign.f32 %f5, %f1, %f2",
+	"add.ftz.f32 %f1, %f2, %f3; mul.ftz.f32 %f4, %f1, %f2; mov.b32 %r1, %f4",
+	"sub.ftz.f32 %f1, %f2, %f3; mov.f32 %f4, %f1; fma.rn.ftz.f32 %f5, %f4, %f2, %f3; "
+	"add.f32 %f6, %f5, %f2",
+	"div.rn.f32 %f1, %f2, %f3; sin.approx.f32 %f4, %f1; sqrt.rn.f32 %f5, %f1",
 };
 
 #define N_MORE	   (sizeof(more_forms) / sizeof(more_forms[0]))
