@@ -33,6 +33,14 @@ enum audit_failure {
 	AUDIT_FAILURE_DENY, /* answered by the program itself; on the rung `registers` alone */
 };
 
+/* How far a user is known of whom only the daemon can say which limits he has. */
+enum audit_met {
+	AUDIT_MET_NOBODY, /* not at all */
+	AUDIT_MET_ASKED,  /* nobody said so in the time that a call waits which allocates nothing */
+	AUDIT_MET_AWAITED, /* nor within the failure wait */
+	AUDIT_MET,	   /* he is bound, or no tenant */
+};
+
 /* Tables that tenants share; what one of them may take of each is in room.h. */
 enum audit_table {
 	AUDIT_TABLE_PROCESSES,
@@ -43,7 +51,7 @@ enum audit_table {
 /**
  * struct audit_tenant - one tenant
  * @in_use:		0 free, 1 in use (user space)
- * @on_failure:		enum audit_failure (user space)
+ * @on_failure:		enum audit_failure; of tenant 0, for users whom the daemon has not met (user space)
  * @wait_max_ns:	how long an allocation beyond memory.max is held (user space)
  * @wait_low_ns:	how long one that memory.low covers or borrows is held (user space)
  * @taken:		processes charged to it, its threads that wait and so on, those of nested tenants too (both)
@@ -281,7 +289,11 @@ enum audit_event_kind {
 /* In each of these a tenant's events are counted anew, and those beyond its cap are not sent. */
 #define AUDIT_EVENT_WINDOW_NS 100000000ULL
 
-/** struct audit_event - what a program tells the daemon */
+/**
+ * struct audit_event - what a program tells the daemon
+ * @tenant:	whom it is about; 0 in AUDIT_EVENT_FAILED_* of a user who was not met
+ * @size:	bytes that the call asks for; of a user who was not met, his id
+ */
 struct audit_event {
 	__u32 kind;
 	__u32 tgid;
@@ -339,7 +351,7 @@ struct audit_wake {
  * @n_unfollowed:	children of trees that could not be entered
  * @n_unended:		ends of processes that are left to the engine
  * @wakes_lost:		wakes that found the ring full
- * @ask_users:		a user's first call waits until the daemon has met him (user space)
+ * @ask_users:		a user's first call waits until the daemon has met him, see bpf/user.h (user space)
  * @settle_wanted:	how often a thread has asked for the books to be settled
  * @settled:		@settle_wanted as it was before the books were settled last (user space)
  * @ended:		bytes that processes had on each device when they ended, so far (programs)

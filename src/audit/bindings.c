@@ -142,17 +142,18 @@ static void users_forget(struct engine *engine)
 		;
 }
 
-void engine_ask_users(struct engine *engine, bool on)
+void engine_ask_users(struct engine *engine, bool on, enum audit_failure on_failure)
 {
 	users_forget(engine);
+	__atomic_store_n(&engine->state->tenants[0].on_failure, on_failure, __ATOMIC_RELEASE);
 	__atomic_store_n(&engine->state->control.ask_users, on, __ATOMIC_RELEASE);
 }
 
 int engine_user_met(struct engine *engine, uid_t uid)
 {
-	uint32_t key = uid;
+	uint32_t key = uid, met = AUDIT_MET;
 
-	return bpf_map_update_elem(engine_map_fd(engine, "met"), &key, &key, BPF_ANY) ? -errno : 0;
+	return bpf_map_update_elem(engine_map_fd(engine, "met"), &key, &met, BPF_ANY) ? -errno : 0;
 }
 
 int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id)

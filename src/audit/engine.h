@@ -179,10 +179,12 @@ int engine_unbind(struct engine *engine, enum engine_binding kind, uint64_t id);
 
 /**
  * engine_ask_users() - whether a user's first call waits until engine_user_met(), so that he can be bound first
+ * @on_failure:	what becomes of a first call that allocates when the failure wait is over
  *
- * An AUDIT_EVENT_STRANGER tells of him. Who was met before is met anew.
+ * An AUDIT_EVENT_STRANGER tells of him, and again until he is met. Who was met before is met anew.
  */
-void engine_ask_users(struct engine *engine, bool on);
+void engine_ask_users(struct engine *engine, bool on, enum audit_failure on_failure);
+/** engine_user_met() - a user is bound by now, or is no tenant. Return: 0, or what the kernel said */
 int engine_user_met(struct engine *engine, uid_t uid);
 
 /** engine_tree_of() - the tenant whose tree a process is in; there is one. Return: 0 or ENGINE_E_GONE */

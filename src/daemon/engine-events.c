@@ -98,6 +98,24 @@ static const char *verb_of(uint32_t kind)
 	}
 }
 
+static bool is_failure(uint32_t kind)
+{
+	return kind == AUDIT_EVENT_FAILED_KILL || kind == AUDIT_EVENT_FAILED_ALLOW ||
+	       kind == AUDIT_EVENT_FAILED_DENY;
+}
+
+/* Its `size` is his user id. */
+static bool is_of_stranger(const struct audit_event *e)
+{
+	return is_failure(e->kind) && !e->tenant;
+}
+
+/* Where nobody could decide on a call, or knew whose it is, what it asks for may not have been found out. */
+static bool is_size_unknown(const struct audit_event *e)
+{
+	return is_failure(e->kind) && (!e->size || is_of_stranger(e));
+}
+
 static char *describe(const struct audit_event *e, const char *text, const struct tenant *t)
 {
 	char name[PROCESS_NAME_SIZE], size[QUANTITY_TEXT];
@@ -127,8 +145,14 @@ static char *describe(const struct audit_event *e, const char *text, const struc
 			  e->tgid, name, t ? t->spec.name : "its tenant");
 		return text_take(&out);
 	}
-	text_addf(&out, "process %u (%s) %s %s by %s", e->tgid, name, verb_of(e->kind),
-		  size_print_short(e->size, size), engine_row_name(e->row));
+	text_addf(&out, "process %u (%s) %s ", e->tgid, name, verb_of(e->kind));
+	if (is_size_unknown(e))
+		text_addf(&out, "what %s asks for", engine_row_name(e->row));
+	else
+		text_addf(&out, "%s by %s", size_print_short(e->size, size),
+			  engine_row_name(e->row));
+	if (is_of_stranger(e))
+		text_add(&out, ": whether a group limits its user was not known in time");
 	add_reason(&out, e, t);
 	add_fate(&out, e);
 	return text_take(&out);
@@ -155,14 +179,17 @@ static void keep(struct daemon *d, const struct audit_event *e, const char *libr
 		return;
 	event.text = text = describe(e, library, t);
 	if (has_size(e->kind)) {
-		event.size = e->size;
+		if (!is_size_unknown(e))
+			event.size = e->size;
 		event.call = engine_row_name(e->row);
 		event.reason = reason_name(e->reason);
 		if (e->reason == AUDIT_REASON_MAX || e->reason == AUDIT_REASON_DEVICE)
 			event.left = e->left;
 		if (e->device < daemon_n_devices(d))
 			event.gpu = d->gpu->devices[e->device].uuid;
-		if (process_uid(e->tgid, &event.uid) < 0 && t)
+		if (is_of_stranger(e))
+			event.uid = e->size;
+		else if (process_uid(e->tgid, &event.uid) < 0 && t)
 			event.uid = t->uid;
 	}
 	if (e->kind == AUDIT_EVENT_INSUFFICIENT)
@@ -185,6 +212,17 @@ static bool is_device_awaited(struct daemon *d)
 	return false;
 }
 
+/* Whether a user is bound to what he has of a group by now, or has nothing of one. */
+static bool is_met(struct tenants *tenants, uid_t uid)
+{
+	const struct tenant *t;
+
+	if (tenants_meet(tenants, uid) < 0)
+		return false;
+	t = tenants_of_uid(tenants, uid);
+	return !t || t->bound || t->origin != TENANT_OF_TEMPLATE;
+}
+
 void daemon_on_engine_event(const struct audit_event *e, const char *text, void *userdata)
 {
 	struct daemon *d = userdata;
@@ -198,10 +236,8 @@ void daemon_on_engine_event(const struct audit_event *e, const char *text, void 
 	if (e->kind == AUDIT_EVENT_NEW_PROCESS && process_uid(e->tgid, &uid) == 0)
 		tenants_meet(&d->tenants, uid);
 	/* His thread waits: he is bound before it goes on, or is nobody's. */
-	if (e->kind == AUDIT_EVENT_STRANGER) {
-		tenants_meet(&d->tenants, e->size);
+	if (e->kind == AUDIT_EVENT_STRANGER && is_met(&d->tenants, e->size))
 		engine_user_met(d->engine, e->size);
-	}
 	if (e->kind == AUDIT_EVENT_PLACE)
 		daemon_place_soon(d);
 	/* What the dead had is there for others when the device says so. */

@@ -180,9 +180,10 @@ int engine_unbind(_unused_ struct engine *engine, enum engine_binding kind, uint
 }
 
 /* Of those that were started later nothing is known here. */
-void engine_ask_users(_unused_ struct engine *engine, bool on)
+void engine_ask_users(_unused_ struct engine *engine, bool on, enum audit_failure on_failure)
 {
 	fake_engine.asks_users = on;
+	fake_engine.tenants[0].on_failure = on_failure;
 }
 
 int engine_user_met(_unused_ struct engine *engine, _unused_ uid_t uid)

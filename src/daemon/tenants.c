@@ -175,16 +175,17 @@ static uint64_t to_ns(uint64_t ms)
 /* Until a new user's own tenant is there, he shares the template's: wait rather than refuse. */
 #define TEMPLATE_WAIT_MS 2000
 
+static const enum audit_failure failures[] = {
+	[ON_FAILURE_KILL] = AUDIT_FAILURE_KILL,
+	[ON_FAILURE_ALLOW] = AUDIT_FAILURE_ALLOW,
+	[ON_FAILURE_DENY] = AUDIT_FAILURE_DENY,
+};
+
 static int engine_apply_limits(struct tenants *tenants, const struct tenant *t)
 {
 	struct device_limits limits = { .wait_low_ms = LIMIT_DEFAULT_WAIT_LOW_MS };
 	struct engine_compute compute;
 	struct engine_limits e;
-	static const enum audit_failure failures[] = {
-		[ON_FAILURE_KILL] = AUDIT_FAILURE_KILL,
-		[ON_FAILURE_ALLOW] = AUDIT_FAILURE_ALLOW,
-		[ON_FAILURE_DENY] = AUDIT_FAILURE_DENY,
-	};
 	unsigned i;
 	int r;
 
@@ -597,16 +598,39 @@ static void note_kinds(struct tenants *tenants)
 	}
 }
 
-/* Who is a member of a group is found out when he is seen first. */
+static enum audit_failure failure_of(const struct tenant *t)
+{
+	const struct limit_setting *setting = limits_find(&t->spec.limits, LIMIT_ON_FAILURE, "");
+
+	return failures[setting ? setting->value.number : ON_FAILURE_KILL];
+}
+
+static enum audit_failure stricter(enum audit_failure a, enum audit_failure b)
+{
+	if (a == AUDIT_FAILURE_KILL || b == AUDIT_FAILURE_KILL)
+		return AUDIT_FAILURE_KILL;
+	return a == AUDIT_FAILURE_DENY || b == AUDIT_FAILURE_DENY ? AUDIT_FAILURE_DENY
+								  : AUDIT_FAILURE_ALLOW;
+}
+
+/*
+ * Who is a member of a group is found out when he is seen first. As long as that is not known he may be of any
+ * of them, so the strictest decides on a call that has waited for it in vain.
+ */
 static void ask_users(struct tenants *tenants)
 {
+	enum audit_failure on_failure = AUDIT_FAILURE_ALLOW;
 	const struct tenant *t;
 	bool on = false;
 
-	for (t = tenants->first; t; t = t->next)
-		on |= t->spec.match.kind == SELECT_GROUP;
+	for (t = tenants->first; t; t = t->next) {
+		if (t->spec.match.kind != SELECT_GROUP)
+			continue;
+		on = true;
+		on_failure = stricter(on_failure, failure_of(t));
+	}
 	if (tenants->engine)
-		engine_ask_users(tenants->engine, on);
+		engine_ask_users(tenants->engine, on, on_failure);
 }
 
 int tenants_apply(struct tenants *tenants)

@@ -221,6 +221,15 @@ static void test_templates(struct daemon *d)
 	      "default: a change reaches those who have it");
 	ask(d, method_tenants_set, 0, "{'match': 'group:nogroup', 'limits': {'memory.max': '6G'}}");
 	check(fake_engine.asks_users, "group: a user's first call waits until he is met");
+	check(fake_engine.tenants[0].on_failure == AUDIT_FAILURE_KILL,
+	      "group: who is not met in time is killed, if nothing else is said");
+	ask(d, method_tenants_set, 0, "{'tenant': 'nogroup', 'limits': {'on-failure': 'allow'}}");
+	check(fake_engine.tenants[0].on_failure == AUDIT_FAILURE_ALLOW,
+	      "group: or let run, as it says");
+	ask(d, method_tenants_set, 0, "{'match': 'group:daemon', 'limits': {'memory.max': '1G'}}");
+	check(fake_engine.tenants[0].on_failure == AUDIT_FAILURE_KILL,
+	      "group: of several the strictest decides");
+	ask(d, method_tenants_release, 0, "{'tenant': 'daemon'}");
 	check(!tenants_find(&d->tenants, "nobody@everyone") &&
 		      has_max(d, "nobody@nogroup", 0, 6 * GIB),
 	      "group: its members have its limits, before the default's");

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose a process is where its user id does not say it, and users' and cgroups' processes that run already."""
+import grp
 import os
+import pwd
 import shutil
+import signal
 import sys
 
 import pytest
 
-from conftest import ALICE, BOB, GIB, MIB, OUT_OF_MEMORY, TENANT, eventually, host_in_use
+from conftest import ALICE, BOB, GIB, MIB, OUT_OF_MEMORY, PATIENCE, TENANT, eventually, host_in_use
 
 # Makes a user namespace as a user, with ids in it that are not his, and runs a command under one of them.
 AS_SUB_UID = """
@@ -113,6 +116,31 @@ def test_adopt_a_cgroup(host, cgroup):
         tenant.end()
     eventually(lambda: not (below / "cgroup.procs").read_text(), "it is empty")
     below.rmdir()
+
+
+@pytest.fixture
+def patient_host(machine):
+    """A host whose calls wait for a daemon as long as a test lasts."""
+    yield from host_in_use({}, "--failure-wait", "10m", knows_contexts=False)
+
+
+def test_a_member_of_a_group_waits_for_the_daemon(patient_host):
+    """Nobody else knows whose member he is; in the end the group's on-failure decides."""
+    host = patient_host
+    users = [pwd.getpwnam("nobody"), pwd.getpwnam("daemon")]
+    for user in users:
+        host.cotenant("set", "--group", grp.getgrgid(user.pw_gid).gr_name, "memory.max=1G")
+    host.kill()
+    first = host.spawn(user=users[0].pw_uid)
+    host.options[-1] = "1s"
+    host.start()
+    assert first.started().alloc(2 * GIB) == -OUT_OF_MEMORY and first.info()[1] == GIB
+    host.kill()
+    other = host.spawn(user=users[1].pw_uid)
+    assert other.process.wait(PATIENCE) == -signal.SIGKILL
+    host.start()
+    event = host.told("killed")[0]
+    assert "group" in event["text"] and event["uid"] == users[1].pw_uid and event["size"] is None
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ KERNELS = {
 # What of the suite "audit" runs in a guest, and what may say 77: that kernel cannot.
 TESTS = ["audit-thin-endbr-supervised", "audit-thin-push-supervised", "audit-thin-endbr-registers",
          "audit-thin-push-registers", "audit-refusals-endbr", "audit-holds-endbr", "audit-traps-endbr",
-         "audit-exits-endbr", "audit-launches-endbr", "audit-deny-endbr"]
+         "audit-exits-endbr", "audit-launches-endbr", "audit-deny-endbr", "audit-users-endbr"]
 # Beside them, on one of the machines, none of which has anything but cgroup v2.
 V2_ALONE = {"lockdown": {"v2-alone"}}
 # What is only long is left out of these.

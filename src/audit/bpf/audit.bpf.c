@@ -131,6 +131,28 @@ alone int row_asks_for_memory(__u32 row)
 	return ROW_AT(row)->action <= ROW_GRAPH_INSTANTIATE;
 }
 
+/* Who has a record was met before he got it, and the daemon has nobody to ask. */
+static noinline int user_may_be_stranger(struct thread *t)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+	return READ_ONCE(control.ask_users) && tgid != READ_ONCE(control.daemon) &&
+	       process_find_own(t, tgid) < 0;
+}
+
+/* A process of a user whom nobody has met is charged to nobody before the daemon has said whose he is. */
+static noinline int user_goes_on(struct audit_regs *ctx, struct thread *t)
+{
+	int verdict;
+
+	if (!user_may_be_stranger(t))
+		return 1;
+	verdict = user_admit(t, row_asks_for_memory(t->row));
+	if (verdict == CALL_ANSWER)
+		answer_here(ctx, t->ret_delta);
+	return verdict == CALL_RUN || verdict == CALL_FORCED;
+}
+
 /*
  * Without a record of the thread nothing can be counted, held or answered by the holder. Both generations
  * of the programs may come by here, and say the same.
@@ -179,9 +201,9 @@ int on_call(struct audit_regs *ctx)
 	}
 	t->asked = 0;
 	thread_note_call(t, ctx, bpf_get_attach_cookie(ctx));
+	if (!user_goes_on(ctx, t))
+		return 0;
 	at = process_get(t, ctx->sp);
-	if (at == -1 && user_await(t))
-		at = process_get(t, ctx->sp);
 	if (at == -2)
 		call_without_record(ctx, t);
 	if (at < 0)

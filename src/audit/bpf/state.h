@@ -55,7 +55,7 @@ struct {
 	__type(value, __u32);
 } users SEC(".maps");
 
-/* Users whom the daemon has met, whether they are bound to a tenant or not. */
+/* Users whom the daemon was asked for, bound to a tenant or not: enum audit_met. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);

@@ -3,28 +3,56 @@
  * Users whom nobody has seen yet.
  *
  * Who is a member of a group the daemon finds out, in its own time; a user's first call would run without the
- * limits of his group meanwhile. Where groups have limits, a thread of a user who is no tenant yet has the
- * daemon asked, once, and waits for its word.
+ * limits of his group meanwhile. Where groups have limits, a thread whose process has no record yet and whose
+ * user is no tenant has the daemon asked, and waits for its word. When that does not come in time, a call
+ * that allocates is decided as one that nobody can hold (hold_failed()), by what tenant 0 says for that; any
+ * other goes on.
+ *
+ * In a user namespace the user is who made it, as for the chain (who.h): his ids there are without number, and
+ * none of them is anybody's member.
  */
 #ifndef AUDIT_BPF_USER_H
 #define AUDIT_BPF_USER_H
 
 #include "hold.h"
 
-#define USER_ROUNDS  (1 << 23)
-#define USER_WAIT_NS 1000000000ULL
+#define USER_ROUNDS   (1 << 23)
+#define USER_ASKS     (1 << 20)
+#define USER_AGAIN_NS 100000000ULL
+#define USER_LOST_NS  10000000ULL   /* an ask that was lost is sent again so soon */
+#define USER_WAIT_NS  1000000000ULL /* a call that allocates nothing waits no longer */
 
 /* What t->scratch holds meanwhile. */
 enum user_scratch {
+	USER_WHO,
 	USER_DEADLINE,
-	USER_OVER,
+	USER_AGAIN,    /* when he is asked for again */
+	USER_ASKED_AT, /* where the last ask ends in the ring of events, 0 if it was lost */
+	USER_KNOWN,    /* enum audit_met */
 };
 
-static noinline int user_is_met(void)
+static noinline __u32 user_of_thread(void)
 {
-	__u32 uid = (__u32)bpf_get_current_uid_gid();
+	__u32 maker = namespace_maker();
 
-	return bpf_map_lookup_elem(&users, &uid) || bpf_map_lookup_elem(&met, &uid);
+	return maker ? maker : (__u32)bpf_get_current_uid_gid();
+}
+
+/* How well a user is known: enum audit_met. Who is a tenant himself need not be met. */
+static noinline __u32 user_known(__u32 who)
+{
+	__u32 *known = bpf_map_lookup_elem(&met, &who);
+
+	if (bpf_map_lookup_elem(&users, &who))
+		return AUDIT_MET;
+	return known ? *known : AUDIT_MET_NOBODY;
+}
+
+static noinline int user_wait_is_over(struct thread *t)
+{
+	t->scratch[USER_KNOWN] = user_known(t->scratch[USER_WHO]);
+	return t->scratch[USER_KNOWN] == AUDIT_MET ||
+	       bpf_ktime_get_ns() > t->scratch[USER_DEADLINE] || task_is_dying();
 }
 
 static long user_round(__u32 i, struct thread **thread)
@@ -32,31 +60,80 @@ static long user_round(__u32 i, struct thread **thread)
 	struct thread *t = *thread;
 	char byte;
 
-	t->scratch[USER_OVER] = user_is_met();
-	if (t->scratch[USER_OVER] || bpf_ktime_get_ns() > t->scratch[USER_DEADLINE] ||
-	    task_is_dying())
+	if (user_wait_is_over(t) || bpf_ktime_get_ns() > t->scratch[USER_AGAIN])
 		return 1;
 	if (i % YIELD_EVERY == 0)
 		bpf_copy_from_user_task(&byte, 1, (void *)t->sp, bpf_get_current_task_btf(), 0);
 	return 0;
 }
 
-/** user_await() - have the daemon say whose member the thread's user is. Return: whether it was asked and has said so */
-alone int user_await(struct thread *t)
+/* One that no daemon has taken out of the ring is there for the next; more would only fill it. */
+static noinline int user_ask(struct thread *t)
 {
-	__u32 uid = (__u32)bpf_get_current_uid_gid();
-
-	if (!t || !READ_ONCE(control.ask_users) || user_is_met())
+	if (bpf_ringbuf_query(&events, BPF_RB_CONS_POS) < t->scratch[USER_ASKED_AT])
 		return 0;
-	t->size = uid;
+	t->scratch[USER_ASKED_AT] =
+		event_send(AUDIT_EVENT_STRANGER, t, WHOLE_DEVICE, AUDIT_REASON_NONE, 0)
+			? 0
+			: bpf_ringbuf_query(&events, BPF_RB_PROD_POS);
+	return 0;
+}
+
+static long user_asks(_unused_ __u32 i, struct thread **thread)
+{
+	struct thread *t = *thread;
+
+	user_ask(t);
+	t->scratch[USER_AGAIN] =
+		bpf_ktime_get_ns() + (t->scratch[USER_ASKED_AT] ? USER_AGAIN_NS : USER_LOST_NS);
+	bpf_loop(USER_ROUNDS, user_round, thread, 0);
+	return user_wait_is_over(t);
+}
+
+/* Have the daemon say whose member the thread's user is. Return: whether it has said so in @wait_ns. */
+alone int user_await(struct thread *t, __u64 wait_ns)
+{
+	if (!t)
+		return 0;
+	t->size = t->scratch[USER_WHO] = user_of_thread();
 	t->call_device = 0;
-	t->scratch[USER_DEADLINE] = bpf_ktime_get_ns() + USER_WAIT_NS;
-	event_send(AUDIT_EVENT_STRANGER, t, WHOLE_DEVICE, AUDIT_REASON_NONE, 0);
-	bpf_loop(USER_ROUNDS, user_round, &t, 0);
-	/* No daemon: his calls do not wait again and again. The next one forgets whom it has not met itself. */
-	if (!t->scratch[USER_OVER])
-		bpf_map_update_elem(&met, &uid, &uid, BPF_ANY);
-	return t->scratch[USER_OVER];
+	t->scratch[USER_DEADLINE] = bpf_ktime_get_ns() + wait_ns;
+	t->scratch[USER_ASKED_AT] = 0;
+	bpf_loop(USER_ASKS, user_asks, &t, 0);
+	return t->scratch[USER_KNOWN] == AUDIT_MET;
+}
+
+/*
+ * The call goes on, or is decided without the daemon, which is told of him again (t->size). Nobody waits in vain
+ * again where that changes nothing.
+ */
+static noinline int user_is_not_met(struct thread *t, __u32 known, int asks_for_memory)
+{
+	__u32 who = user_of_thread();
+
+	if (task_is_dying())
+		return CALL_IGNORE;
+	bpf_map_update_elem(&met, &who, &known, BPF_ANY);
+	t->reason = AUDIT_REASON_NONE;
+	return asks_for_memory ? hold_failed(t, WHOLE_DEVICE) : CALL_RUN;
+}
+
+/** user_admit() - a call of a process that has no record. Return: enum verdict; CALL_FORCED: without the daemon's word */
+alone int user_admit(struct thread *t, int asks_for_memory)
+{
+	__u32 wanted = AUDIT_MET_ASKED;
+
+	if (!t)
+		return CALL_RUN;
+	if (asks_for_memory)
+		wanted = TENANT(WHOLE_DEVICE)->on_failure == AUDIT_FAILURE_ALLOW ? AUDIT_MET_AWAITED
+										 : AUDIT_MET;
+	if (user_known(user_of_thread()) >= wanted)
+		return CALL_RUN;
+	if (user_await(t, asks_for_memory ? READ_ONCE(control.failure_wait_ns) : USER_WAIT_NS))
+		return CALL_RUN;
+	return user_is_not_met(t, asks_for_memory ? AUDIT_MET_AWAITED : AUDIT_MET_ASKED,
+			       asks_for_memory);
 }
 
 #endif
