@@ -49,12 +49,14 @@ static int place(const struct audit_process *p, void *userdata)
 	return 0;
 }
 
-static void on_event(const struct audit_event *event, _unused_ const char *text, void *userdata)
+static void on_event(const struct audit_event *event, const char *text, void *userdata)
 {
 	struct bench *b = userdata;
 
 	if (event->kind < AUDIT_EVENT_KINDS)
 		b->n_events[event->kind]++;
+	if (event->kind == AUDIT_EVENT_LIBRARY && b->text && strcmp(text, b->text) == 0)
+		b->n_of_text++;
 	/* What the daemon finds out. */
 	if (event->kind == AUDIT_EVENT_NEW_PROCESS && b->hint_late_ms != HINT_NEVER) {
 		usleep(b->hint_late_ms * 1000);
@@ -272,6 +274,39 @@ long cuda(const char *name, ...)
 		_exit(99);
 	}
 	return code;
+}
+
+static char cgroup[64];
+
+/* Who was in it may just be ending. */
+static void cgroup_remove(void)
+{
+	for (int i = 0; i < 200 && rmdir(cgroup) && errno == EBUSY; i++)
+		usleep(10000);
+}
+
+uint64_t cgroup_make(void)
+{
+	static const char *const roots[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup" };
+	struct stat st;
+
+	snprintf(cgroup, sizeof(cgroup), "%s/cotenant-audit-%d", roots[access(roots[0], F_OK) != 0],
+		 getpid());
+	CHECK(mkdir(cgroup, 0755) == 0 && stat(cgroup, &st) == 0, "%s: %s", cgroup,
+	      strerror(errno));
+	atexit(cgroup_remove);
+	return st.st_ino;
+}
+
+void cgroup_set(const char *file, int value)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", cgroup, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && dprintf(fd, "%d", value) > 0, "%s: %s", path, strerror(errno));
+	close(fd);
 }
 
 /* The kernel forgets the wish to end with one's parent. Who outlives a test keeps its output open. */

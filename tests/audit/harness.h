@@ -33,6 +33,8 @@
  * struct bench - one engine with one device and one tenant
  * @copies_grace_ns:	from bench_return() on, see struct engine_options
  * @no_thread_records:	from bench_return() on the kernel is out of memory for records of threads
+ * @text:		a copy of a library
+ * @n_of_text:		how often that was told to be probed
  * @engine_wait_ns:	how long threads wait for a holder or a daemon, see bench_failure_wait()
  */
 struct bench {
@@ -43,6 +45,8 @@ struct bench {
 	uint64_t copies_grace_ns;
 	bool no_thread_records;
 	uint64_t n_events[AUDIT_EVENT_KINDS];
+	const char *text;
+	uint64_t n_of_text;
 	uint8_t order
 		[LEDGER_DEVICES]; /* the devices that numbers stand for, as the devices tell; else AUDIT_NO_DEVICE */
 	uint8_t hints[LEDGER_DEVICES]; /* as processes say themselves */
@@ -119,6 +123,11 @@ long call_checked(void *fn, const unsigned long *arguments, unsigned long *ret_d
 /** cuda() - a checked call by name; damage fails the test */
 long cuda(const char *name, ...);
 #define CUDA(name, ...) cuda(name, ##__VA_ARGS__, 0UL, 0UL, 0UL, 0UL, 0UL, 0UL)
+
+/** cgroup_make() - a cgroup v2 of the test's own, which is gone at its end. Return: its id */
+uint64_t cgroup_make(void);
+/** cgroup_set() - write into one of its files */
+void cgroup_set(const char *file, int value);
 
 /** become() - run as a user who is not root, and still end with one's parent. Return: whether it went. */
 bool become(uid_t user);

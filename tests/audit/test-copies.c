@@ -20,7 +20,6 @@
 static const char *original;
 static char folder[] = "/tmp/audit-copies-XXXXXX";
 static volatile int *go;
-static char cgroup[64];
 
 static const char *name_of(const char *name)
 {
@@ -226,46 +225,25 @@ static void case_unused(struct bench *b)
 	printf("ok 'copies: and is probed again when who maps it becomes a tenant'\n");
 }
 
-/* Of the tenant; who is in it from the beginning is looked at when that is bound, so it is made in time. */
-static void cgroup_make(struct bench *b)
-{
-	static const char *const roots[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup" };
-	struct stat st;
-
-	snprintf(cgroup, sizeof(cgroup), "%s/audit-copies-%d", roots[access(roots[0], F_OK) != 0],
-		 getpid());
-	CHECK(mkdir(cgroup, 0755) == 0 && stat(cgroup, &st) == 0);
-	CHECK(engine_bind(b->engine, b->tenant, ENGINE_BIND_CGROUP, st.st_ino) == 0);
-}
-
-static void cgroup_enter(pid_t pid)
-{
-	char path[96];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	CHECK(fd >= 0 && dprintf(fd, "%d", pid) > 0);
-	close(fd);
-}
-
 /* Long before all processes are looked at again. */
 static void case_arrival(struct bench *b)
 {
-	uint64_t probed = b->n_events[AUDIT_EVENT_LIBRARY];
+	static char arrived[128];
 	pid_t pid;
 	int status;
 
 	write_copy("arrived", original);
+	b->n_of_text = 0;
+	b->text = strcpy(arrived, name_of("arrived"));
 	*go = 0;
 	pid = bench_fork();
 	if (pid == 0)
 		_exit(use("arrived"));
 	bench_child = pid;
 	/* It is let go so soon that nobody may find it probed; the event stays. */
-	CHECK(WAIT_UNTIL(b, b->n_events[AUDIT_EVENT_LIBRARY] > probed));
+	CHECK(WAIT_UNTIL(b, b->n_of_text));
 	wait_until_probed(b, "arrived", false);
-	cgroup_enter(pid);
+	cgroup_set("cgroup.procs", pid);
 	wait_until_probed(b, "arrived", true);
 	*go = 1;
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0, "%x", status);
@@ -307,7 +285,6 @@ static void folder_remove(void)
 	char command[128];
 
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	rmdir(cgroup);
 	if (system(command))
 		fprintf(stderr, "%s stays\n", folder);
 }
@@ -329,7 +306,8 @@ int main(_unused_ int argc, char **argv)
 	case_replaced(&b);
 	CHECK(engine_watch(b.engine, true) == 0);
 	case_damaged(&b);
-	cgroup_make(&b);
+	/* Who is in it from the beginning is looked at when that is bound, so it is made in time. */
+	CHECK(engine_bind(b.engine, b.tenant, ENGINE_BIND_CGROUP, cgroup_make()) == 0);
 	case_unused(&b);
 	case_arrival(&b);
 	case_many(&b);
