@@ -210,6 +210,7 @@ enum audit_slot_state {
 	AUDIT_SLOT_STOPPING, /* the holder has asked for a stop and let the program go */
 	AUDIT_SLOT_HELD,     /* stopped at the entry of the call, costs nothing */
 	AUDIT_SLOT_RELEASED, /* let go; it meets the probe again and keeps its place in the queue */
+	AUDIT_SLOT_TURN,     /* the same, and is decided when it does */
 };
 
 enum audit_ask {

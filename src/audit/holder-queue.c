@@ -15,24 +15,82 @@
 #define PLACE_MS 20   /* a thread that was let go keeps its place for so long */
 #define LATE_MS	 2000 /* and that long while it waits for a CPU to be decided */
 
-/* Calls that come now queue behind those that wait for the same tenant's memory. */
+static bool slot_is_counted(const struct audit_slot *slot)
+{
+	return slot->reason != AUDIT_REASON_NONE && slot->reason < AUDIT_REASON_COMPUTE &&
+	       slot_state(slot) != AUDIT_SLOT_FREE;
+}
+
+static void queued_add(struct holder *h, uint32_t ledger)
+{
+	if (h->is_queued[ledger])
+		return;
+	h->is_queued[ledger] = 1;
+	h->queued[h->n_queued++] = ledger;
+}
+
+/*
+ * Calls that come now queue behind those that wait for the same tenant's memory. They may come at any instant, so
+ * a ledger's number goes from what it was to what it is in one step, and is never 0 in between.
+ */
 static void queue_recount(struct holder *h)
 {
 	struct ledger *books = h->state->books;
+	size_t kept = 0;
 
 	for (size_t i = 0; i < h->n_queued; i++)
-		books[h->queued[i]].n_queued = 0;
-	h->n_queued = 0;
+		h->n_waiting[h->queued[i]] = 0;
 	for (size_t i = 0; i < h->n_held; i++) {
 		const struct audit_slot *slot = &h->state->slots[h->held[i]];
 		uint32_t at = ledger_index(slot->tenant, slot->device);
 
-		if (slot->reason == AUDIT_REASON_NONE || slot->reason >= AUDIT_REASON_COMPUTE ||
-		    slot_state(slot) == AUDIT_SLOT_FREE)
+		if (!slot_is_counted(slot))
 			continue;
-		if (books[at].n_queued++ == 0)
-			h->queued[h->n_queued++] = at;
+		h->n_waiting[at]++;
+		queued_add(h, at);
 	}
+	for (size_t i = 0; i < h->n_queued; i++) {
+		uint32_t at = h->queued[i];
+
+		__atomic_store_n(&books[at].n_queued, h->n_waiting[at], __ATOMIC_RELEASE);
+		h->is_queued[at] = h->n_waiting[at] != 0;
+		if (h->is_queued[at])
+			h->queued[kept++] = at;
+	}
+	h->n_queued = kept;
+}
+
+static int compare_tickets(const void *a, const void *b, void *slots)
+{
+	uint64_t x = ((struct audit_slot *)slots)[*(const uint32_t *)a].ticket;
+	uint64_t y = ((struct audit_slot *)slots)[*(const uint32_t *)b].ticket;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A thread that waited: the holder before has let it go by now, whatever it wrote, and it is on its way here. */
+static void queue_inherit_slot(struct holder *h, uint32_t at)
+{
+	struct audit_slot *slot = &h->state->slots[at];
+
+	slot_change(slot, AUDIT_SLOT_HELD, AUDIT_SLOT_RELEASED);
+	if (slot_state(slot) < AUDIT_SLOT_WAITING || slot->ask != AUDIT_ASK_HOLD)
+		return;
+	h->tickets[at] = slot->ticket;
+	h->let_go_ns[at] = clock_now_ns(CLOCK_MONOTONIC);
+	h->is_decided[at] = 1;
+	h->held[h->n_held++] = at;
+}
+
+void queue_inherit(struct holder *h)
+{
+	for (uint32_t i = 0; i < ARRAY_SIZE(h->state->books); i++)
+		if (h->state->books[i].n_queued)
+			queued_add(h, i);
+	blocks_each(h->state, AUDIT_TABLE_SLOTS, i)
+		queue_inherit_slot(h, i);
+	qsort_r(h->held, h->n_held, sizeof(h->held[0]), compare_tickets, h->state->slots);
+	queue_recount(h);
 }
 
 void queue_add(struct holder *h, uint32_t at)
@@ -90,7 +148,7 @@ static bool slot_is_queued(const struct holder *h, uint32_t at, uint64_t now)
 	if (ms < PLACE_MS)
 		return true;
 	return h->is_decided[at] && ms < LATE_MS &&
-	       (state != AUDIT_SLOT_RELEASED || thread_is_runnable(slot->tid));
+	       (state < AUDIT_SLOT_RELEASED || thread_is_runnable(slot->tid));
 }
 
 void queue_tidy(struct holder *h)
@@ -105,13 +163,13 @@ void queue_tidy(struct holder *h)
 	queue_recount(h);
 }
 
-/* Let a held thread go, with a signal that it is to take. */
-static void slot_let_go(struct holder *h, uint32_t at, int signal)
+/* Let a held thread go, with a signal that it is to take; @to: AUDIT_SLOT_RELEASED or AUDIT_SLOT_TURN */
+static void slot_let_go(struct holder *h, uint32_t at, uint32_t to, int signal)
 {
 	struct audit_slot *slot = &h->state->slots[at];
 	pid_t tid = slot->tid;
 
-	if (!slot_change(slot, AUDIT_SLOT_HELD, AUDIT_SLOT_RELEASED))
+	if (!slot_change(slot, AUDIT_SLOT_HELD, to))
 		return;
 	h->let_go_ns[at] = clock_now_ns(CLOCK_MONOTONIC);
 	ptrace(PTRACE_DETACH, tid, 0, signal);
@@ -121,14 +179,15 @@ static void slot_let_go(struct holder *h, uint32_t at, int signal)
 void slot_release(struct holder *h, uint32_t at, int signal)
 {
 	h->is_decided[at] = 0;
-	slot_let_go(h, at, signal);
+	slot_change(&h->state->slots[at], AUDIT_SLOT_TURN, AUDIT_SLOT_RELEASED);
+	slot_let_go(h, at, AUDIT_SLOT_RELEASED, signal);
 }
 
 /* It is let run, or answered, when it meets its probe. */
 static void slot_decide(struct holder *h, uint32_t at)
 {
 	h->is_decided[at] = 1;
-	slot_let_go(h, at, /* signal= */ 0);
+	slot_let_go(h, at, AUDIT_SLOT_TURN, /* signal= */ 0);
 }
 
 static bool slot_has_request(const struct holder *h, const struct audit_slot *slot)

@@ -483,8 +483,7 @@ static int holder_set_up(struct holder *h)
 	h->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 	raise_priority();
 	holder_end(__atomic_exchange_n(&h->state->control.holder, getpid(), __ATOMIC_SEQ_CST));
-	for (size_t i = 0; i < ARRAY_SIZE(h->state->books); i++)
-		h->state->books[i].n_queued = 0;
+	queue_inherit(h);
 	for (size_t i = 0; i < AUDIT_PROCESSES; i++)
 		h->state->processes[i].signalled = AUDIT_SIGNALLED_NONE;
 	h->state->control.freed = 0;

@@ -31,9 +31,12 @@ struct holder {
 	uint8_t is_decided[AUDIT_SLOTS]; /* it was to be decided, and no signal came since */
 	uint8_t let_go[AUDIT_SLOTS];	 /* a signal came before the thread had stopped */
 	uint8_t is_ahead[LEDGER_TENANTS *
-			 LEDGER_DEVICES]; /* ledgers that an older call waits for */
-	uint32_t queued[AUDIT_SLOTS];	  /* ledgers whose n_queued is not 0 */
+			 LEDGER_DEVICES];		  /* ledgers that an older call waits for */
+	uint32_t queued[LEDGER_TENANTS * LEDGER_DEVICES]; /* ledgers whose n_queued is not 0 */
 	size_t n_queued;
+	uint8_t is_queued[LEDGER_TENANTS * LEDGER_DEVICES];
+	uint32_t n_waiting[LEDGER_TENANTS *
+			   LEDGER_DEVICES]; /* their calls, while they are counted */
 	uint64_t wakes_lost;
 	uint64_t dismissed_ns; /* since when everybody is to be let go, 0 while not */
 };
@@ -49,6 +52,8 @@ static inline bool slot_change(struct audit_slot *slot, uint32_t from, uint32_t 
 					   __ATOMIC_ACQUIRE);
 }
 
+/** queue_inherit() - those who were in the queue of the holder before are so still */
+void queue_inherit(struct holder *h);
 /** queue_add() - a thread is held: behind those that are older */
 void queue_add(struct holder *h, uint32_t at);
 /** queue_remove() - another call has the slot: the place of the one before is not this one's */

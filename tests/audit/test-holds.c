@@ -8,8 +8,12 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "audit/priv.h"
+
 #define WAIT_NS (10 * PATIENCE_NS) /* longer than anything here is waited for */
 #define SIGNALS 60
+#define ROUNDS	300
+#define PIECES	500
 
 /* What a tenant tells the test. */
 struct told {
@@ -20,10 +24,11 @@ struct told {
 };
 
 static struct told *told;
+static struct told *self; /* in a tenant */
 
 static void on_signal(_unused_ int signal)
 {
-	told[0].handled++;
+	self->handled++;
 }
 
 /* Ask for told->asked bytes, and tell what came of it. */
@@ -32,6 +37,7 @@ static int ask(void *userdata)
 	struct told *me = userdata;
 	unsigned long address = 0;
 
+	self = me;
 	signal(SIGUSR1, on_signal);
 	me->code = CUDA("cuMemAlloc_v2", &address, me->asked);
 	me->done = 1;
@@ -123,6 +129,10 @@ static void case_order(struct bench *b)
 	      cpu_ticks(large) - before);
 	small = start(b, &told[2], 300 * MIB);
 	CHECK(wait_until_held(b, 2), "a small ask went before a large one that waits");
+	/* A signal lets it go, and it comes back before its turn. */
+	kill(small, SIGUSR1);
+	CHECK(WAIT_UNTIL(b, told[2].handled));
+	CHECK(wait_until_held(b, 2), "it went before, as a signal came for it");
 	CHECK(finish(b, &told[0], first) == 0);
 	/* Both do not fit at once, so who is let in first is seen whoever runs first then. */
 	CHECK(wait_until(b, &told[1].done) && told[1].code == 0 && !told[2].done);
@@ -154,6 +164,61 @@ static pid_t hold_one(struct bench *b, pid_t *ret_owner)
 	held = start(b, &told[0], 500 * MIB);
 	CHECK(wait_until_held(b, 1));
 	return held;
+}
+
+/* Gives back piece by piece when told to, which wakes the holder each time. */
+static int give_back(void *userdata)
+{
+	struct told *me = userdata;
+	unsigned long address, pieces[PIECES];
+
+	me->code = CUDA("cuMemAlloc_v2", &address, me->asked);
+	for (int i = 0; i < PIECES && !me->code; i++)
+		me->code = CUDA("cuMemAlloc_v2", &pieces[i], 1024);
+	me->done = 1;
+	while (me->done == 1)
+		usleep(1000);
+	for (int i = 0; i < PIECES; i++)
+		CUDA("cuMemFree_v2", pieces[i]);
+	while (me->done == 2)
+		usleep(1000);
+	return me->code;
+}
+
+/* Whoever looks at any instant, as a call that begins does, sees that another waits. */
+static void case_count(struct bench *b)
+{
+	const volatile __u64 *n_queued = &book(b->engine, b->tenant, 0)->n_queued;
+	const volatile __u64 *round = &b->engine->state->control.heartbeat_ns;
+	unsigned long rounds = 0, zeros = 0, most = 0;
+	pid_t owner, held;
+	uint64_t last = 0;
+
+	memset(&told[1], 0, sizeof(told[1]));
+	told[1].asked = 600 * MIB;
+	owner = tenant_fork(b, give_back, &told[1]);
+	CHECK(wait_until(b, &told[1].done) && told[1].code == 0);
+	held = start(b, &told[0], 500 * MIB);
+	CHECK(wait_until_held(b, 1));
+	n_queued = &book(b->engine, b->tenant, 0)->n_queued;
+	CHECK(WAIT_UNTIL(b, *n_queued == 1));
+	n_queued = &book(b->engine, b->tenant, 0)->n_queued;
+	told[1].done = 2;
+	while (rounds < ROUNDS) {
+		uint64_t n = *n_queued, now = *round;
+
+		zeros += n == 0;
+		most = MAX(most, n);
+		rounds += now != last;
+		last = now;
+	}
+	CHECK(zeros == 0 && most == 1, "%lu times 0, %lu at most", zeros, most);
+	told[1].done = 3;
+	CHECK(tenant_wait(b, owner) == 0);
+	CHECK(wait_until(b, &told[0].done) && told[0].code == 0);
+	CHECK(finish(b, &told[0], held) == 0);
+	printf("ok 'holds: who waits is counted at each instant of %d rounds of the holder'\n",
+	       ROUNDS);
 }
 
 static void case_sigterm(struct bench *b)
@@ -349,6 +414,7 @@ int main(int argc, char **argv)
 	case_refuse(&b);
 	case_limit_raised(&b);
 	case_signal_any_time(&b);
+	case_count(&b);
 	CHECK(bench_current(&b) == 0 && b.n_events[AUDIT_EVENT_RAN] == 0);
 	bench_close(&b);
 	return 0;

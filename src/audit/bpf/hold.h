@@ -10,8 +10,11 @@
  *	return <-----------------------'
  *	(stopped on the way to user space)
  *					answer: set the result, continue at a `ret`, FREE
- *					hold: registers as at entry, HELD ... RELEASED, let go
+ *					hold: registers as at entry, HELD ... TURN, let go
  *	meets the probe again
+ *
+ * A thread that is let go for a signal before its turn (RELEASED) is held again when it has taken it: what
+ * it asks for may fit, and those before it in the queue would wait behind it.
  *
  * The wait yields in bpf_copy_from_user_task(), the only thing a program may call that gives up the CPU;
  * without it a kernel without preemption never runs the holder on this CPU. One bpf_loop() ends after some
@@ -139,7 +142,8 @@ static noinline int slot_own(struct thread *t)
 		slot_drop(t);
 		return -1;
 	}
-	WRITE_ONCE(slot->state, AUDIT_SLOT_RELEASED);
+	if (READ_ONCE(slot->state) != AUDIT_SLOT_TURN)
+		WRITE_ONCE(slot->state, AUDIT_SLOT_RELEASED);
 	return t->slot - 1;
 }
 
@@ -409,6 +413,19 @@ static inlined int reserve_after_settling(struct thread *t)
 	return charge_reserve(t);
 }
 
+/* Whether the holder has let the thread go to be decided. */
+static noinline int slot_has_turn(int own)
+{
+	return __sync_lock_test_and_set(&SLOT(own)->state, AUDIT_SLOT_RELEASED) == AUDIT_SLOT_TURN;
+}
+
+static noinline int hold_goes_on(struct thread *t, int own)
+{
+	t->reason = SLOT(own)->reason;
+	t->refused_by = SLOT(own)->tenant;
+	return hold_or_answer(t, own, /* never= */ 0);
+}
+
 /* Whether the call has waited long enough for user space to tell which device it means. */
 static noinline int nobody_hints(struct thread *t, int own)
 {
@@ -426,6 +443,8 @@ alone int admit(struct thread *t)
 	own = slot_own(t);
 	if (own < 0 && queue_is_ahead(t))
 		return hold_or_answer(t, own, /* never= */ 0);
+	if (own >= 0 && !slot_has_turn(own) && holder_is_there())
+		return hold_goes_on(t, own);
 	r = charge_reserve(t);
 	if (r == LEDGER_E_OVER && own < 0)
 		r = reserve_after_settling(t);

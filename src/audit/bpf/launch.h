@@ -247,9 +247,7 @@ static noinline int launch_resumed(struct thread *t, int own)
 	struct share *s = SHARE(slot->tenant, slot->device);
 
 	__sync_fetch_and_add(&s->throttled_ns, bpf_ktime_get_ns() - slot->begin_ns);
-	slot_free(own, AUDIT_SLOT_RELEASED);
-	t->slot = 0;
-	return 0;
+	return slot_drop(t);
 }
 
 static noinline int launch_tell(struct thread *t, struct share *s)
