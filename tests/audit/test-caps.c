@@ -21,11 +21,13 @@
 #define CHILD_STACK  16384
 #define THREAD_STACK 65536
 #define REFUSALS     1000
+#define FOR_ALL	     250 /* every so many signals one is for the process: all its threads are let go */
 
 /* What the flooders tell. */
 struct flood {
 	volatile int n_done;
 	volatile int n_killed;
+	volatile int n_handled; /* signals that had an effect */
 	volatile int stage;
 };
 
@@ -140,6 +142,11 @@ static int flood_processes(_unused_ void *userdata)
 	return 0;
 }
 
+static void on_signal(_unused_ int signal)
+{
+	__atomic_add_fetch(&flood->n_handled, 1, __ATOMIC_SEQ_CST);
+}
+
 static void *ask_much(void *arg)
 {
 	unsigned long address;
@@ -148,11 +155,12 @@ static void *ask_much(void *arg)
 	return arg;
 }
 
-/* So many threads that are held, and a storm of signals for them. @userdata: how many */
+/* So many threads that are held, and a storm of signals for them, one and all. @userdata: how many */
 static int flood_slots(void *userdata)
 {
+	static pthread_t threads[AUDIT_TENANT_SLOTS];
+	int n = (int)(long)userdata;
 	pthread_attr_t attr;
-	pthread_t thread;
 	unsigned long address;
 
 	if (!become(ALICE))
@@ -162,15 +170,17 @@ static int flood_slots(void *userdata)
 		return 2;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, THREAD_STACK);
-	for (int i = 0; i < (int)(long)userdata; i++)
-		if (pthread_create(&thread, &attr, ask_much, NULL))
+	signal(SIGUSR1, on_signal);
+	for (int i = 0; i < n; i++)
+		if (pthread_create(&threads[i], &attr, ask_much, NULL))
 			return 3;
 	flood->n_done = 1;
 	while (flood->stage == 0)
 		usleep(1000);
-	signal(SIGUSR1, SIG_IGN);
 	for (int i = 0; i < REFUSALS; i++) {
-		kill(getpid(), SIGURG);
+		pthread_kill(threads[i], SIGUSR1);
+		if (i % FOR_ALL == 0)
+			kill(getpid(), SIGUSR1);
 		if (allocate(&address, 2000 * MIB) != OUT_OF_MEMORY)
 			return 4;
 	}
@@ -359,6 +369,8 @@ static void case_slots(struct bench *b)
 	for (int i = 0; i < 5; i++)
 		quiet_is_unchanged(b);
 	pump_until(b, &flood->n_done, 2);
+	/* Each was for a thread that was held, and had taken none before. */
+	pump_until(b, &flood->n_handled, REFUSALS);
 	CHECK(b->engine->state->control.wakes_lost == 0, "%lu",
 	      (unsigned long)b->engine->state->control.wakes_lost);
 	end_flood(b, flooder, /* group= */ false);
