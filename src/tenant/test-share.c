@@ -21,6 +21,7 @@
 #define WINDOWS	    128
 #define QUEUE	    1024 /* launches that the driver takes before it blocks */
 #define TENANTS	    4
+#define CHANGE_NS   (3000 * MS)
 
 struct tenant {
 	double max; /* compute.max */
@@ -31,6 +32,11 @@ struct tenant {
 	uint64_t idle_to_ns;
 
 	uint64_t short_ns; /* of every other kernel, if any; for a second in three of all */
+
+	uint64_t
+		changed_ns; /* what kernels take after CHANGE_NS, by their arguments, if it is not @kernel_ns */
+	uint64_t
+		phase_ns; /* and how long, until they take @kernel_ns again, and so on; 0 for ever */
 
 	struct share share;
 	struct share_meter meter;
@@ -81,6 +87,15 @@ static size_t kind_of_next(const struct tenant *t, uint64_t now)
 	return t->short_ns && (t->n_launches % 2 || now / (1000 * MS) % 3 == 0);
 }
 
+static uint64_t kernel_takes(const struct tenant *t, uint64_t now)
+{
+	bool changed = t->changed_ns && now >= CHANGE_NS;
+
+	if (changed && t->phase_ns)
+		changed = (now - CHANGE_NS) / t->phase_ns % 2 == 0;
+	return changed ? t->changed_ns : t->kernel_ns;
+}
+
 static void launch(struct tenant *t, uint64_t now)
 {
 	/* Two launches a step: about what a thread does without the device. */
@@ -94,7 +109,7 @@ static void launch(struct tenant *t, uint64_t now)
 
 		share_take(&t->share, now, (uint64_t)k->cost_ns);
 		t->charged_ns += (uint64_t)k->cost_ns;
-		t->ahead_ns += k == t->kinds ? t->kernel_ns : t->short_ns;
+		t->ahead_ns += k == t->kinds ? kernel_takes(t, now) : t->short_ns;
 		t->n_launches++;
 		k->n_launches++;
 	}
@@ -258,6 +273,39 @@ static void check_idle(void)
 	      share[1] * 100);
 }
 
+/*
+ * Kernels that begin to take another time when their arguments change, for good or in turns. What is queued then
+ * cannot be held any more; it is paid for, and within two seconds the share is what it was.
+ */
+static void check_changed(uint64_t from_ns, uint64_t to_ns, uint64_t phase_ns, bool synchronous)
+{
+	const size_t last = END_NS / WINDOW_STEP - 1,
+		     settled = (CHANGE_NS + 2000 * MS) / WINDOW_STEP;
+	struct model m = { .n = 1,
+			   .tenants = { { .max = 0.3,
+					  .weight = 1,
+					  .kernel_ns = from_ns,
+					  .changed_ns = to_ns,
+					  .phase_ns = phase_ns,
+					  .synchronous = synchronous } } };
+	const struct tenant *t = m.tenants;
+	double all, then;
+
+	run(&m);
+	all = (double)t->window_at[last] / (last * WINDOW_STEP);
+	then = (double)(t->window_at[last] - t->window_at[settled]) /
+	       ((last - settled) * WINDOW_STEP);
+	check(all > 0.24 && all < 0.305 && (phase_ns || (then > 0.27 && then < 0.33)),
+	      "share: 30%% alone, %s kernels of %g ms that take %g ms%s: %.1f in all, %.1f in the end, "
+	      "learned as %.2f ms",
+	      synchronous ? "synchronous" : "asynchronous", from_ns / 1e6, to_ns / 1e6,
+	      phase_ns ? " now and then" : " later", all * 100, then * 100,
+	      t->kinds[0].cost_ns / 1e6);
+	if (!phase_ns)
+		check(t->kinds[0].cost_ns > 0.95 * to_ns && t->kinds[0].cost_ns < 1.05 * to_ns,
+		      "share: and what they take is learned");
+}
+
 int main(void)
 {
 	const uint64_t kernels[] = { 20000, 200000, 1 * MS, 5 * MS, 20 * MS, 99 * MS };
@@ -280,5 +328,11 @@ int main(void)
 	check_many("30 and 70 per cent", &both, (const double[]){ 0.3, 0.7 }, 0.07);
 	check_many("weights 1:2:4", &weights, (const double[]){ 1 / 7.0, 2 / 7.0, 4 / 7.0 }, 0.06);
 	check_idle();
+	for (int sync = 0; sync < 2; sync++) {
+		check_changed(200000, 5 * MS, /* phase_ns= */ 0, sync);
+		check_changed(5 * MS, 20000, /* phase_ns= */ 0, sync);
+		check_changed(200000, 5 * MS, 1000 * MS, sync);
+		check_changed(20000, 5 * MS, 200 * MS, sync);
+	}
 	return check_result();
 }
