@@ -226,6 +226,7 @@ enum audit_reason {
 	AUDIT_REASON_QUEUE,   /* others wait already */
 	AUDIT_REASON_COMPUTE, /* a launch beyond the compute share of `tenant` */
 	AUDIT_REASON_PROBES, /* a process whose launches are to be probed before its first context */
+	AUDIT_REASON_USER,   /* a user whom the daemon has not met */
 };
 
 /**

@@ -233,13 +233,14 @@ static bool process_is_probed(const struct holder *h, const struct audit_slot *s
 	return audit_process_tgid(p) != slot->tgid || p->probed == h->state->control.generation;
 }
 
-/* What waits for something else than memory: device time, or probes. */
+/* What waits for something else than memory: device time, probes, or the daemon's word. */
 static bool slot_may_go_on(const struct holder *h, const struct audit_slot *slot, uint64_t now)
 {
 	if (slot->reason == AUDIT_REASON_COMPUTE)
 		return share_is_due(&h->state->shares[ledger_index(slot->tenant, slot->device)],
 				    now);
-	return now >= slot->deadline_ns || process_is_probed(h, slot);
+	return now >= slot->deadline_ns ||
+	       (slot->reason == AUDIT_REASON_PROBES && process_is_probed(h, slot));
 }
 
 void queue_run(struct holder *h)

@@ -37,6 +37,7 @@ static const char *const reason_names[] = {
 	[AUDIT_REASON_NONE] = "none",	       [AUDIT_REASON_MAX] = "memory.max",
 	[AUDIT_REASON_DEVICE] = "device-full", [AUDIT_REASON_QUEUE] = "queue",
 	[AUDIT_REASON_COMPUTE] = "compute",    [AUDIT_REASON_PROBES] = "probes",
+	[AUDIT_REASON_USER] = "user",
 };
 
 static const char *reason_name(uint32_t reason)

@@ -140,17 +140,24 @@ static noinline int user_may_be_stranger(struct thread *t)
 	       process_find_own(t, tgid) < 0;
 }
 
-/* A process of a user whom nobody has met is charged to nobody before the daemon has said whose he is. */
-static noinline int user_goes_on(struct audit_regs *ctx, struct thread *t)
+/*
+ * A process of a user whom nobody has met is charged to nobody before the daemon has said whose he is. Return:
+ * whether the call goes on by what is known of it. One that the holder cannot have either is over here.
+ */
+static inlined int user_goes_on(struct audit_regs *ctx, struct thread *t)
 {
 	int verdict;
 
 	if (!user_may_be_stranger(t))
 		return 1;
 	verdict = user_admit(t, row_asks_for_memory(t->row));
+	if (verdict == CALL_RUN)
+		return 1;
+	if (verdict == CALL_WAIT)
+		verdict = slot_hand_over(ctx, t);
 	if (verdict == CALL_ANSWER)
 		answer_here(ctx, t->ret_delta);
-	return verdict == CALL_RUN || verdict == CALL_FORCED;
+	return 0;
 }
 
 /*

@@ -170,14 +170,17 @@ alone int slot_claim(struct thread *t)
 	if (!t)
 		return -1;
 	slot_drop(t);
-	if (!room_is_left(&state, &PROCESS(t->process)->chain, AUDIT_TABLE_SLOTS))
+	/* Who is not known has no record to say whose room it is. */
+	if (t->reason != AUDIT_REASON_USER)
+		t->chain = PROCESS(t->process)->chain;
+	if (!room_is_left(&state, &t->chain, AUDIT_TABLE_SLOTS))
 		return -1;
 	bpf_loop(AUDIT_SLOTS, slot_try, &claim, 0);
 	if (!claim.done)
 		return -1;
 	slot = SLOT(claim.at);
 	block_use(&state, AUDIT_TABLE_SLOTS, claim.at);
-	slot->counted = PROCESS(t->process)->chain;
+	slot->counted = t->chain;
 	room_count(&state, &slot->counted, AUDIT_TABLE_SLOTS, 1);
 	slot->process = t->process;
 	slot->tid = (__u32)bpf_get_current_pid_tgid();
@@ -201,7 +204,7 @@ static noinline int slot_fill(struct audit_slot *slot, struct thread *t, __u32 a
 	slot->size = t->reserved;
 	slot->answer = CODE_OUT_OF_MEMORY;
 	slot->ret_delta = t->ret_delta;
-	slot->chain = PROCESS(t->process)->chain;
+	slot->chain = t->reason == AUDIT_REASON_USER ? t->chain : PROCESS(t->process)->chain;
 	return 0;
 }
 
@@ -210,7 +213,7 @@ alone int hold_failed(struct thread *t, __u32 tenant)
 {
 	if (!t)
 		return CALL_IGNORE;
-	if (t->reason >= AUDIT_REASON_COMPUTE)
+	if (t->reason == AUDIT_REASON_COMPUTE || t->reason == AUDIT_REASON_PROBES)
 		return CALL_FORCED;
 	if (TENANT(tenant)->on_failure == AUDIT_FAILURE_ALLOW) {
 		event_send(AUDIT_EVENT_FAILED_ALLOW, t, tenant, AUDIT_REASON_NONE, 0);
@@ -225,16 +228,19 @@ alone int hold_failed(struct thread *t, __u32 tenant)
 	return CALL_IGNORE;
 }
 
-/** slot_hand_over() - give the thread's slot to the holder and wait until it has it */
-static noinline int slot_hand_over(struct audit_regs *ctx, struct thread *t)
+/* Wait until the holder has the thread's slot, which is filled in. */
+alone int slot_await_holder(struct thread *t)
 {
-	__u32 at = t->slot - 1;
-	struct audit_slot *slot = SLOT(at);
+	struct audit_slot *slot;
+	__u32 at;
 	int over;
 
-	bpf_probe_read_kernel(&slot->regs, sizeof(slot->regs), ctx);
+	if (!t)
+		return CALL_IGNORE;
+	at = t->slot - 1;
+	slot = SLOT(at);
 	slot->return_address = 0;
-	bpf_copy_from_user(&slot->return_address, sizeof(slot->return_address), (void *)ctx->sp);
+	bpf_copy_from_user(&slot->return_address, sizeof(slot->return_address), (void *)t->sp);
 	t->asked = slot->ask == AUDIT_ASK_ANSWER;
 	WRITE_ONCE(slot->state, AUDIT_SLOT_WAITING);
 	wake_send(AUDIT_WAKE_SLOT, at);
@@ -247,7 +253,14 @@ static noinline int slot_hand_over(struct audit_regs *ctx, struct thread *t)
 		return CALL_IGNORE;
 	t->slot = 0;
 	t->asked = 0;
-	return over == 3 ? CALL_IGNORE : hold_failed(t, PROCESS(t->process)->chain.tenants[0]);
+	return over == 3 ? CALL_IGNORE : hold_failed(t, slot->chain.tenants[0]);
+}
+
+/** slot_hand_over() - give the thread's slot to the holder and wait until it has it */
+static noinline int slot_hand_over(struct audit_regs *ctx, struct thread *t)
+{
+	bpf_probe_read_kernel(&SLOT(t->slot - 1)->regs, sizeof(struct audit_regs), ctx);
+	return slot_await_holder(t);
 }
 
 /* Whom a refusal is about: where the device is full, that is who asks. */

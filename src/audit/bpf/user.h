@@ -4,9 +4,11 @@
  *
  * Who is a member of a group the daemon finds out, in its own time; a user's first call would run without the
  * limits of his group meanwhile. Where groups have limits, a thread whose process has no record yet and whose
- * user is no tenant has the daemon asked, and waits for its word. When that does not come in time, a call
- * that allocates is decided as one that nobody can hold (hold_failed()), by what tenant 0 says for that; any
- * other goes on.
+ * user is no tenant has the daemon asked, and waits for its word: first here, for what a daemon takes. Where
+ * there is none, a kernel before Linux 6.13 may not let one come as long as a thread is in here: it waits for
+ * that when a program is put beside this one. So a call that allocates is given to the holder then, which lets
+ * it go now and then to ask again. When the failure wait is over it is decided as one that nobody can hold
+ * (hold_failed()), by what tenant 0 says for that. A call that allocates nothing goes on.
  *
  * In a user namespace the user is who made it, as for the chain (who.h): his ids there are without number, and
  * none of them is anybody's member.
@@ -19,8 +21,10 @@
 #define USER_ROUNDS   (1 << 23)
 #define USER_ASKS     (1 << 20)
 #define USER_AGAIN_NS 100000000ULL
-#define USER_LOST_NS  10000000ULL   /* an ask that was lost is sent again so soon */
-#define USER_WAIT_NS  1000000000ULL /* a call that allocates nothing waits no longer */
+#define USER_LOST_NS  10000000ULL /* an ask that was lost is sent again so soon */
+#define USER_WAIT_NS                                                                               \
+	1000000000ULL /* before the holder is to have it; one that allocates nothing waits no longer */
+#define USER_LOOK_NS 10000000ULL /* and when it comes back to ask again */
 
 /* What t->scratch holds meanwhile. */
 enum user_scratch {
@@ -103,37 +107,100 @@ alone int user_await(struct thread *t, __u64 wait_ns)
 	return t->scratch[USER_KNOWN] == AUDIT_MET;
 }
 
-/*
- * The call goes on, or is decided without the daemon, which is told of him again (t->size). Nobody waits in vain
- * again where that changes nothing.
- */
-static noinline int user_is_not_met(struct thread *t, __u32 known, int asks_for_memory)
+static noinline int user_note(__u32 who, __u32 known)
 {
-	__u32 who = user_of_thread();
+	return bpf_map_update_elem(&met, &who, &known, BPF_ANY);
+}
+
+/* It is decided without the daemon, which is told of him again (t->size). */
+static noinline int user_is_late(struct thread *t)
+{
+	int verdict;
+
+	slot_drop(t);
+	user_note(t->size, AUDIT_MET_AWAITED);
+	t->reason = AUDIT_REASON_USER;
+	verdict = hold_failed(t, WHOLE_DEVICE);
+	return verdict == CALL_FORCED ? CALL_RUN : verdict;
+}
+
+/* Give the thread to the holder, or wait on where there is none. */
+static inlined int user_hold(struct thread *t, int own)
+{
+	struct audit_slot *slot;
+
+	t->reason = AUDIT_REASON_USER;
+	t->refused_by = WHOLE_DEVICE;
+	t->reserved = 0;
+	if (own < 0) {
+		t->chain.n = 1;
+		t->chain.tenants[0] = WHOLE_DEVICE;
+		own = holder_is_there() ? slot_claim(t) : -1;
+		if (own < 0)
+			return user_await(t, READ_ONCE(control.failure_wait_ns)) ? CALL_RUN
+										 : user_is_late(t);
+		SLOT(own)->begin_ns -= USER_WAIT_NS;
+	}
+	slot = SLOT(own);
+	slot->deadline_ns = bpf_ktime_get_ns() + USER_AGAIN_NS;
+	slot_fill(slot, t, AUDIT_ASK_HOLD);
+	return CALL_WAIT;
+}
+
+/* A call that allocates, and that the daemon has not decided on in the time that it mostly takes. */
+static inlined int user_wait_on(struct thread *t, int own)
+{
+	__u64 wait = READ_ONCE(control.failure_wait_ns);
 
 	if (task_is_dying())
 		return CALL_IGNORE;
-	bpf_map_update_elem(&met, &who, &known, BPF_ANY);
-	t->reason = AUDIT_REASON_NONE;
-	return asks_for_memory ? hold_failed(t, WHOLE_DEVICE) : CALL_RUN;
+	if (own < 0 ? wait <= USER_WAIT_NS : bpf_ktime_get_ns() >= SLOT(own)->begin_ns + wait)
+		return user_is_late(t);
+	return user_hold(t, own);
 }
 
-/** user_admit() - a call of a process that has no record. Return: enum verdict; CALL_FORCED: without the daemon's word */
+static noinline __u64 user_first_wait(int own, int asks_for_memory)
+{
+	__u64 wait = READ_ONCE(control.failure_wait_ns);
+
+	if (own >= 0)
+		return USER_LOOK_NS;
+	return asks_for_memory && wait < USER_WAIT_NS ? wait : USER_WAIT_NS;
+}
+
+/* How well he has to be known for a call to go on: nobody waits in vain again where that changes nothing. */
+static noinline __u32 user_wanted(int asks_for_memory)
+{
+	if (!asks_for_memory)
+		return AUDIT_MET_ASKED;
+	return TENANT(WHOLE_DEVICE)->on_failure == AUDIT_FAILURE_ALLOW ? AUDIT_MET_AWAITED
+								       : AUDIT_MET;
+}
+
+/**
+ * user_admit() - a call of a process that has no record
+ *
+ * Return: enum verdict; CALL_WAIT: the holder is to have the thread.
+ */
 alone int user_admit(struct thread *t, int asks_for_memory)
 {
-	__u32 wanted = AUDIT_MET_ASKED;
+	int own;
 
 	if (!t)
 		return CALL_RUN;
+	if (user_known(user_of_thread()) >= user_wanted(asks_for_memory)) {
+		slot_drop(t);
+		return CALL_RUN;
+	}
+	own = t->slot ? slot_own(t) : -1;
+	if (user_await(t, user_first_wait(own, asks_for_memory))) {
+		slot_drop(t);
+		return CALL_RUN;
+	}
 	if (asks_for_memory)
-		wanted = TENANT(WHOLE_DEVICE)->on_failure == AUDIT_FAILURE_ALLOW ? AUDIT_MET_AWAITED
-										 : AUDIT_MET;
-	if (user_known(user_of_thread()) >= wanted)
-		return CALL_RUN;
-	if (user_await(t, asks_for_memory ? READ_ONCE(control.failure_wait_ns) : USER_WAIT_NS))
-		return CALL_RUN;
-	return user_is_not_met(t, asks_for_memory ? AUDIT_MET_AWAITED : AUDIT_MET_ASKED,
-			       asks_for_memory);
+		return user_wait_on(t, own);
+	user_note(t->size, AUDIT_MET_ASKED);
+	return CALL_RUN;
 }
 
 #endif
