@@ -24,7 +24,11 @@
 
 /* The ioctl has been let go when it is reported; until then the device has done it. */
 #define LOOK_AFTER_US 20000
-#define REPORTED      64
+/* As many rounds of settling as a look takes, and how much longer than that nobody looks. */
+#define LOOK_ROUNDS 2
+#define LOOK_PAUSES 4
+/* So many reports at a time, then others have their turn. */
+#define REPORTS_AT_ONCE 32
 
 /*
  * What no call explains and is no evasion: code and its stacks, and what allocations of less than a
@@ -34,29 +38,28 @@
 #define MARGIN_BYTES  (256ULL << 20)
 #define CONTEXT_BYTES (512ULL << 20)
 
+/* struct reported - a process that is to be looked at; @first_us, @last_us: when reports of it came since the last time */
+struct reported {
+	uint32_t pid;
+	uint64_t first_us;
+	uint64_t last_us;
+};
+
 struct gate {
 	char path[PATH_MAX];
 	int fd;
 	sd_event_source *reports;
 	sd_event_source *look;
-	uint32_t pids[REPORTED];
-	size_t n_pids;
+	struct reported *reported; /* by process id */
+	size_t n_reported;
+	size_t cap_reported;
+	struct gate_counts counts;
 };
 
 /* --- what a report leads to ----------------------------------------------------------------------
  */
 
-static int find_process(const struct audit_process *p, void *userdata)
-{
-	struct audit_process *wanted = userdata;
-
-	if (audit_process_tgid(p) != audit_process_tgid(wanted))
-		return 0;
-	*wanted = *p;
-	return 1;
-}
-
-static bool is_unexplained(const struct daemon *d, const struct audit_process *p, unsigned device)
+static bool is_unexplained(const struct daemon *d, const struct charged *p, unsigned device)
 {
 	uint64_t seen = d->context_bytes[device];
 	uint64_t context = seen ? MIN(seen, CONTEXT_BYTES) : CONTEXT_BYTES;
@@ -65,7 +68,7 @@ static bool is_unexplained(const struct daemon *d, const struct audit_process *p
 }
 
 /* The nearest tenant of a process that is beyond its memory.max, 0 for none. */
-static uint32_t tenant_beyond_max(struct daemon *d, const struct audit_process *p, unsigned device)
+static uint32_t tenant_beyond_max(struct daemon *d, const struct charged *p, unsigned device)
 {
 	struct ledger book;
 	uint32_t i;
@@ -78,14 +81,14 @@ static uint32_t tenant_beyond_max(struct daemon *d, const struct audit_process *
 	return 0;
 }
 
-static void note(struct daemon *d, const struct audit_process *p, unsigned device,
-		 uint32_t beyond_max, bool killed)
+static void note(struct daemon *d, const struct charged *p, unsigned device, uint32_t beyond_max,
+		 bool killed)
 {
 	const struct tenant *t = tenants_by_number(&d->tenants, p->chain.tenants[0]);
 	const struct tenant *beyond = tenants_by_number(&d->tenants, beyond_max);
 	struct event event = { .kind = EVENT_UNEXPLAINED,
 			       .uid = EVENT_NO_UID,
-			       .pid = audit_process_tgid(p),
+			       .pid = p->pid,
 			       .gpu = d->gpu->devices[device].uuid,
 			       .size = p->overhead[device],
 			       .tenant = t ? t->spec.name : NULL,
@@ -106,7 +109,7 @@ static void note(struct daemon *d, const struct audit_process *p, unsigned devic
 }
 
 /* Return: whether it was ended. */
-static bool judge(struct daemon *d, const struct audit_process *p, unsigned device)
+static bool judge(struct daemon *d, const struct charged *p, unsigned device)
 {
 	uint32_t beyond = tenant_beyond_max(d, p, device);
 	struct audit_tenant settings;
@@ -116,66 +119,142 @@ static bool judge(struct daemon *d, const struct audit_process *p, unsigned devi
 		settings.on_failure != AUDIT_FAILURE_ALLOW;
 	note(d, p, device, beyond, kills);
 	if (kills)
-		kill(audit_process_tgid(p), SIGKILL);
+		kill(p->pid, SIGKILL);
 	return kills;
 }
 
 static void look_at(struct daemon *d, uint32_t pid)
 {
-	struct audit_process p = { .owner = (uint64_t)pid << 32 | AUDIT_PROCESS_LIVE };
+	const struct charged *p = charged_find(&d->charged, pid);
 	unsigned i;
 
-	if (!engine_each_process(d->engine, find_process, &p) || p.chain.n == 0)
+	if (!p || p->chain.n == 0)
 		return;
 	for (i = 0; i < daemon_n_devices(d); i++) {
-		if (is_unexplained(d, &p, i) && judge(d, &p, i))
+		if (is_unexplained(d, p, i) && judge(d, p, i))
 			return;
 	}
+}
+
+/*
+ * Looks at those whose first report is old enough. Who was reported again a moment ago may have been
+ * let go only now, and is looked at once more.
+ */
+static void look_at_reported(struct daemon *d, uint64_t now_us)
+{
+	struct gate *gate = d->gate;
+	struct reported *r;
+	size_t i, n = 0;
+
+	for (i = 0; i < gate->n_reported; i++) {
+		r = &gate->reported[i];
+		if (r->first_us + LOOK_AFTER_US <= now_us) {
+			look_at(d, r->pid);
+			if (r->last_us + LOOK_AFTER_US <= now_us)
+				continue;
+			r->first_us = r->last_us;
+		}
+		gate->reported[n++] = *r;
+	}
+	gate->n_reported = n;
+}
+
+static int look_soon(struct daemon *d)
+{
+	uint64_t now_us = daemon_monotonic_us();
+	uint64_t rest_us = d->settled_us + (uint64_t)LOOK_PAUSES * LOOK_ROUNDS * d->settle_took_us;
+	uint64_t due_us = MAX(now_us + LOOK_AFTER_US, rest_us);
+
+	if (d->gate->n_reported == 0 || sd_event_source_get_enabled(d->gate->look, NULL) > 0)
+		return 0;
+	sd_event_source_set_time_relative(d->gate->look, due_us - now_us);
+	return sd_event_source_set_enabled(d->gate->look, SD_EVENT_ONESHOT);
 }
 
 static int on_look(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata)
 {
+	uint64_t now_us = daemon_monotonic_us();
 	struct daemon *d = userdata;
-	struct gate *gate = d->gate;
-	size_t i;
+	int i;
 
 	/* A process that has been around the probes alone is adopted by the first, and charged by
 	 * the next. */
-	daemon_settle(d);
-	daemon_settle(d);
-	for (i = 0; i < gate->n_pids; i++)
-		look_at(d, gate->pids[i]);
-	gate->n_pids = 0;
+	for (i = 0; i < LOOK_ROUNDS; i++)
+		daemon_settle(d);
+	daemon_read_books(d, UINT64_MAX);
+	look_at_reported(d, now_us);
+	d->gate->counts.n_looks++;
 	daemon_answer_waiters(d, /* all= */ false);
-	return 0;
+	return look_soon(d);
 }
 
-/* More processes at a time than there is room for: those left out report their next allocation. */
+/* Where it stands, or would stand. */
+static size_t place_of(const struct gate *gate, uint32_t pid)
+{
+	size_t low = 0, high = gate->n_reported, mid;
+
+	while (low < high) {
+		mid = (low + high) / 2;
+		if (gate->reported[mid].pid < pid)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static bool has_room(struct gate *gate)
+{
+	size_t cap = MAX(2 * gate->cap_reported, (size_t)64);
+	void *reported;
+
+	if (gate->n_reported < gate->cap_reported)
+		return true;
+	reported = reallocarray(gate->reported, cap, sizeof(*gate->reported));
+	if (!reported)
+		return false;
+	gate->reported = reported;
+	gate->cap_reported = cap;
+	return true;
+}
+
+/* Without memory it is left out, and reports its next allocation. */
 static void add_reported(struct gate *gate, uint32_t pid)
 {
-	size_t i;
+	uint64_t now_us = daemon_monotonic_us();
+	size_t at = place_of(gate, pid);
+	struct reported *r;
 
-	for (i = 0; i < gate->n_pids; i++) {
-		if (gate->pids[i] == pid)
+	if (at == gate->n_reported || gate->reported[at].pid != pid) {
+		if (!has_room(gate))
 			return;
+		r = &gate->reported[at];
+		memmove(r + 1, r, (gate->n_reported++ - at) * sizeof(*r));
+		*r = (struct reported){ .pid = pid, .first_us = now_us };
 	}
-	if (gate->n_pids < REPORTED)
-		gate->pids[gate->n_pids++] = pid;
+	gate->reported[at].last_us = now_us;
 }
 
 static int on_reports(_unused_ sd_event_source *s, int fd, _unused_ uint32_t revents,
 		      void *userdata)
 {
-	struct daemon *d = userdata;
 	struct gate_report report;
+	struct daemon *d = userdata;
+	int i;
 
-	if (recv(fd, &report, sizeof(report), MSG_DONTWAIT) != sizeof(report))
-		return 0;
-	add_reported(d->gate, report.pid);
-	if (sd_event_source_get_enabled(d->gate->look, NULL) > 0)
-		return 0;
-	sd_event_source_set_time_relative(d->gate->look, LOOK_AFTER_US);
-	return sd_event_source_set_enabled(d->gate->look, SD_EVENT_ONESHOT);
+	for (i = 0; i < REPORTS_AT_ONCE; i++) {
+		if (recv(fd, &report, sizeof(report), MSG_DONTWAIT) != sizeof(report))
+			break;
+		d->gate->counts.n_reports++;
+		d->gate->counts.n_asked += report.n_asked;
+		add_reported(d->gate, report.pid);
+	}
+	return look_soon(d);
+}
+
+struct gate_counts gate_counts(const struct daemon *d)
+{
+	return d->gate ? d->gate->counts : (struct gate_counts){};
 }
 
 /* --- keepers -------------------------------------------------------------------------------------
@@ -344,6 +423,7 @@ void gate_close(struct daemon *d)
 	sd_event_source_unref(gate->look);
 	if (gate->fd >= 0)
 		close(gate->fd);
+	free(gate->reported);
 	free(gate);
 	d->gate = NULL;
 }

@@ -4,6 +4,7 @@
  * What is not known has no line.
  */
 #include "daemon/daemon.h"
+#include "daemon/gate.h"
 
 #include <inttypes.h>
 
@@ -100,6 +101,11 @@ static void tenant_lines(struct page *page, struct daemon *d, const struct tenan
 		tenant_device_lines(page, d, t, i);
 }
 
+static void add_number(struct page *page, enum metric m, uint64_t v)
+{
+	text_addf(&page->lines[m], "%s %" PRIu64 "\n", metrics[m].name, v);
+}
+
 static void event_lines(struct page *page, struct daemon *d)
 {
 	struct event_log_state state;
@@ -110,10 +116,17 @@ static void event_lines(struct page *page, struct daemon *d)
 			  metrics[METRIC_EVENTS].name, event_kind_name(kind),
 			  event_log_count(d->events, kind));
 	event_log_state(d->events, &state);
-	text_addf(&page->lines[METRIC_EVENTS_WAITING], "%s %" PRIu64 "\n",
-		  metrics[METRIC_EVENTS_WAITING].name, state.n_waiting);
-	text_addf(&page->lines[METRIC_EVENTS_LOST], "%s %" PRIu64 "\n",
-		  metrics[METRIC_EVENTS_LOST].name, state.n_lost);
+	add_number(page, METRIC_EVENTS_WAITING, state.n_waiting);
+	add_number(page, METRIC_EVENTS_LOST, state.n_lost);
+}
+
+static void gate_lines(struct page *page, struct daemon *d)
+{
+	struct gate_counts counts = gate_counts(d);
+
+	add_number(page, METRIC_GATE_REPORTS, counts.n_reports);
+	add_number(page, METRIC_GATE_ASKED, counts.n_asked);
+	add_number(page, METRIC_GATE_LOOKS, counts.n_looks);
 }
 
 static char *print_page(struct page *page)
@@ -148,7 +161,9 @@ char *method_metrics(struct daemon *d, uid_t uid)
 			tenant_lines(&page, d, t);
 	}
 	/* How often something happened to others is theirs to know. */
-	if (uid == 0)
+	if (uid == 0) {
 		event_lines(&page, d);
+		gate_lines(&page, d);
+	}
 	return print_page(&page);
 }

@@ -19,8 +19,10 @@
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #define GIB    (1ULL << 30)
@@ -289,6 +291,35 @@ static void test_runs(struct daemon *d)
 	check(!tenants_find(&d->tenants, args), "run: goes with its last process");
 }
 
+/* What the last word of a run says is read when nobody knows it any more. */
+static void test_last_events(struct daemon *d)
+{
+	struct audit_event last = { .kind = AUDIT_EVENT_FAILED_KILL, .tgid = INT32_MAX };
+	const struct event_filter filter = { .tenant = "last-words", .limit = 10 };
+	const struct tenant *t;
+	json_t *events = NULL;
+	size_t i, n_killed = 0;
+
+	ask(d, method_tenants_set, 0,
+	    "{'match': 'cgroup:/last-words', 'tenant': 'last-words', 'limits': {'memory.max': '1G'}}");
+	t = tenants_find(&d->tenants, "last-words");
+	last.tenant = t ? t->number : 0;
+	check(last.tenant && ask(d, method_tenants_release, 0, "{'tenant': 'last-words'}"),
+	      "events: a tenant is released");
+	daemon_on_engine_event(&last, "", d);
+	event_log_list(d->events, &filter, &events);
+	for (i = 0; i < json_array_size(events); i++)
+		n_killed += str_eq(
+			json_string_value(json_object_get(json_array_get(events, i), "kind")),
+			"killed");
+	check(n_killed == 1, "events: its last one is told by its name");
+	json_decref(events);
+	ask(d, method_tenants_set, 0, "{'match': 'cgroup:/next', 'tenant': 'next'}");
+	t = tenants_find(&d->tenants, "next");
+	check(t && t->number == last.tenant, "events: another one has its number");
+	check(ask(d, method_tenants_release, 0, "{'tenant': 'next'}"), "events: and is released");
+}
+
 static pid_t waiting_child(void)
 {
 	pid_t child = fork();
@@ -501,12 +532,61 @@ static void test_gate_of_a_filter(struct daemon *d)
 	close(told[1]);
 }
 
+static int sender_of_reports(const char *state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/gate", state);
+	if (fd < 0 || connect(fd, (void *)&address, sizeof(address)) < 0)
+		exit(1);
+	return fd;
+}
+
+#define FLOODERS 1000
+#define FLOODS	 20
+
+/* Ours is one of many that are reported, and the only one to whom something happens. */
+static void test_flood_of_reports(struct daemon *d, const char *state)
+{
+	uint64_t begun_us = daemon_monotonic_us(), most;
+	_cleanup_close_ int fd = sender_of_reports(state);
+	struct gate_report report = { .n_asked = 3 };
+	struct gate_counts counts;
+	int i;
+
+	fake_engine.processes[0] =
+		(struct audit_process){ .owner = (uint64_t)getpid() << 32 | AUDIT_PROCESS_LIVE,
+					.chain = { .tenants = { LEDGER_TENANTS - 1 }, .n = 1 },
+					.overhead = { 5 * GIB } };
+	fake_engine.n_processes = 1;
+	for (i = 0; i < FLOODERS * FLOODS; i++) {
+		report.pid =
+			i % FLOODERS == FLOODERS / 2 && i < FLOODERS ? getpid() : 1 + i % FLOODERS;
+		while (send(fd, &report, sizeof(report), MSG_DONTWAIT) < 0)
+			sd_event_run(d->loop, 0);
+	}
+	while (event_log_count(d->events, EVENT_UNEXPLAINED) == 0 ||
+	       gate_counts(d).n_reports < FLOODERS * FLOODS)
+		sd_event_run(d->loop, 1000);
+	counts = gate_counts(d);
+	most = (daemon_monotonic_us() - begun_us) / 20000 + 1;
+	check(counts.n_asked == 3ULL * FLOODERS * FLOODS, "gate: all that is reported is counted");
+	check(counts.n_looks > 0 && counts.n_looks <= most,
+	      "gate: %u reports lead to %llu looks, at most one in 20 ms", FLOODERS * FLOODS,
+	      (unsigned long long)counts.n_looks);
+	check(event_log_count(d->events, EVENT_UNEXPLAINED) == 1,
+	      "gate: and who is one of a thousand is found");
+	fake_engine.n_processes = 0;
+}
+
 static void test_gate(struct daemon *d)
 {
 	_cleanup_free_ char *state = str_format("%s/state", dir);
 
 	if (sd_event_new(&d->loop) < 0 || gate_open(d, state) < 0)
 		exit(1);
+	test_flood_of_reports(d, state);
 	test_gate_of_other_files(d);
 	test_gate_of_a_filter(d);
 	gate_close(d);
@@ -687,6 +767,7 @@ int main(_unused_ int argc, char **argv)
 	test_templates(&d);
 	test_files(&d);
 	test_runs(&d);
+	test_last_events(&d);
 	test_nesting(&d);
 	test_jobs(&d);
 	test_trees(&d);

@@ -19,11 +19,12 @@
 
 /**
  * struct gate_report - a process asks the device for memory, below the CUDA API
- * @bytes:	how much, 0 where the struct does not tell
+ * @n_asked:	how often it has since the report before
+ * @bytes:	how much in all, as far as the structs tell
  */
 struct gate_report {
 	uint32_t pid;
-	uint32_t nr;
+	uint32_t n_asked;
 	uint64_t bytes;
 };
 

@@ -2,18 +2,21 @@
 /*
  * The keeper of one command's listener.
  *
- * It decides nothing and remembers nothing but the last report that the daemon was not there to
- * take, so there is nothing in it that could be lost or be out of date.
+ * It decides nothing and remembers nothing but what the daemon was not told yet, because it was told of
+ * the same process just before or was not there to take it.
  */
 #include "gate/gate.h"
 
 #include "base/base.h"
+#include "base/clock.h"
 #include "base/str.h"
+#include "gate/pace.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,7 +25,9 @@
 #include <sys/un.h>
 
 #define NVIDIA_MAJOR 195
-#define RETRY_MS     500
+/* The daemon is away; or it has as many reports as its socket takes, and is about to read them. */
+#define RETRY_AWAY_MS 500
+#define RETRY_FULL_MS GATE_PACE_MS
 
 struct keeper {
 	int listener;
@@ -30,8 +35,7 @@ struct keeper {
 	dev_t device;
 	unsigned uvm_major;
 	struct sockaddr_un daemon;
-	struct gate_report report;
-	bool undelivered;
+	struct gate_pace pace;
 };
 
 /* UVM has no number of its own: the kernel gives it one when the module is loaded. */
@@ -82,10 +86,44 @@ static pid_t process_of(pid_t tid)
 	return pid;
 }
 
+static uint64_t now_ms(void)
+{
+	return clock_now_ms(CLOCK_MONOTONIC);
+}
+
+static bool send_report(struct keeper *k, const struct gate_report *report)
+{
+	return sendto(k->socket, report, sizeof(*report), MSG_DONTWAIT, (void *)&k->daemon,
+		      sizeof(k->daemon)) >= 0;
+}
+
+static bool is_gone(uint32_t pid)
+{
+	return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+/* What may be told by now. Where one report is not taken, the next would not be either. */
 static void deliver(struct keeper *k)
 {
-	k->undelivered = sendto(k->socket, &k->report, sizeof(k->report), MSG_DONTWAIT,
-				(void *)&k->daemon, sizeof(k->daemon)) < 0;
+	struct gate_report report;
+
+	while (gate_pace_take(&k->pace, now_ms(), &report)) {
+		if (send_report(k, &report))
+			continue;
+		gate_pace_return(&k->pace, &report, now_ms(),
+				 errno == EAGAIN ? RETRY_FULL_MS : RETRY_AWAY_MS);
+		return;
+	}
+}
+
+static void note(struct keeper *k, const struct gate_report *asked)
+{
+	/* However long the daemon is away: there are no more than processes that live. */
+	if (k->pace.n == k->pace.cap)
+		gate_pace_drop_gone(&k->pace, is_gone);
+	/* Without memory nothing can be added up. */
+	if (gate_pace_add(&k->pace, asked, now_ms()) < 0)
+		send_report(k, asked);
 }
 
 /*
@@ -114,9 +152,7 @@ static int on_notification(struct keeper *k)
 	ioctl(k->listener, SECCOMP_IOCTL_NOTIF_SEND, &go);
 	if (!takes)
 		return 0;
-	k->report =
-		(struct gate_report){ .pid = pid, .nr = (uint32_t)n.data.args[1], .bytes = bytes };
-	deliver(k);
+	note(k, &(struct gate_report){ .pid = pid, .n_asked = 1, .bytes = bytes });
 	return 0;
 }
 
@@ -139,15 +175,15 @@ void gate_keep(int listener, dev_t device, const char *socket_path)
 	k.socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	str_copy(k.daemon.sun_path, sizeof(k.daemon.sun_path), socket_path);
 	for (;;) {
-		if (poll(&poll_fd, 1, k.undelivered ? RETRY_MS : -1) < 0 && errno != EINTR)
+		poll_fd.revents = 0;
+		if (poll(&poll_fd, 1, gate_pace_next(&k.pace, now_ms())) < 0 && errno != EINTR)
 			return;
 		if (poll_fd.revents & POLLIN) {
 			if (on_notification(&k) < 0)
 				return;
 		} else if (poll_fd.revents) {
 			return;
-		} else if (k.undelivered) {
-			deliver(&k);
 		}
+		deliver(&k);
 	}
 }

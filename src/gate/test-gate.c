@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include "base/check.h"
 #include "gate/gate.h"
+#include "gate/pace.h"
 
 #include <linux/ioctl.h>
 #include <stdlib.h>
@@ -68,6 +69,75 @@ static void test_other_files(void)
 	close(ends[1]);
 }
 
+/* 10,000 ms in which processes ask in each of them; each has its own pace. */
+static void test_pace(void)
+{
+	const unsigned n_processes = 3, n_ms = 10000, n_each = 5;
+	struct gate_report asked = { .n_asked = 1, .bytes = 7 }, told;
+	uint64_t n_told[4] = {}, n_asked[4] = {}, bytes[4] = {};
+	struct gate_pace pace = {};
+
+	for (uint64_t now = 0; now < n_ms + GATE_PACE_MS; now++) {
+		for (unsigned i = 0; now < n_ms && i < n_processes * n_each; i++) {
+			asked.pid = 1 + i % n_processes;
+			gate_pace_add(&pace, &asked, now);
+		}
+		while (gate_pace_take(&pace, now, &told)) {
+			n_told[told.pid]++;
+			n_asked[told.pid] += told.n_asked;
+			bytes[told.pid] += told.bytes;
+		}
+	}
+	for (unsigned pid = 1; pid <= n_processes; pid++) {
+		check(n_told[pid] == n_ms / GATE_PACE_MS + 1,
+		      "pace: a process that asks all the time is told once in 20 ms");
+		check(n_asked[pid] == n_ms * n_each && bytes[pid] == 7 * n_asked[pid],
+		      "pace: all it asked for is told");
+	}
+	check(gate_pace_next(&pace, n_ms + 2 * GATE_PACE_MS) == -1 && pace.n == 0,
+	      "pace: who asks no more is forgotten");
+	gate_pace_done(&pace);
+}
+
+static void test_pace_of_one(void)
+{
+	struct gate_report asked = { .pid = 5, .n_asked = 1, .bytes = 4 }, told;
+	struct gate_pace pace = {};
+
+	gate_pace_add(&pace, &asked, 100);
+	check(gate_pace_next(&pace, 100) == 0 && gate_pace_take(&pace, 100, &told),
+	      "pace: the first is told at once");
+	check(gate_pace_next(&pace, 101) == -1 && pace.n == 1, "pace: then nothing is to be told");
+	gate_pace_add(&pace, &asked, 110);
+	check(!gate_pace_take(&pace, 119, &told) && gate_pace_next(&pace, 119) == 1,
+	      "pace: the next waits for its time");
+	check(gate_pace_take(&pace, 120, &told), "pace: and is told then");
+	gate_pace_return(&pace, &told, 120, 500);
+	gate_pace_add(&pace, &asked, 130);
+	check(!gate_pace_take(&pace, 619, &told) && gate_pace_next(&pace, 130) == 490,
+	      "pace: what could not be sent waits");
+	check(gate_pace_take(&pace, 620, &told) && told.n_asked == 2 && told.bytes == 8,
+	      "pace: and is told with what came since");
+	gate_pace_done(&pace);
+}
+
+static bool is_odd(uint32_t pid)
+{
+	return pid % 2;
+}
+
+static void test_pace_of_the_dead(void)
+{
+	struct gate_report asked = { .n_asked = 1 };
+	struct gate_pace pace = {};
+
+	for (asked.pid = 1; asked.pid <= 1000; asked.pid++)
+		gate_pace_add(&pace, &asked, 0);
+	gate_pace_drop_gone(&pace, is_odd);
+	check(pace.n == 500, "pace: the dead need not be told of");
+	gate_pace_done(&pace);
+}
+
 /* Last: the filter stays. */
 static void test_listener(void)
 {
@@ -109,6 +179,9 @@ int main(void)
 	check(decode(COMMAND(0x27, 48), &alloc, &bytes), "the legacy call is told");
 	check(!decode(COMMAND(0x29, 16), &alloc, &bytes), "a free is not told");
 	check(decode(68, NULL, &bytes) && !decode(30, NULL, &bytes), "UVM: a pool of semaphores");
+	test_pace();
+	test_pace_of_one();
+	test_pace_of_the_dead();
 	test_other_files();
 	test_listener();
 	return check_result();

@@ -18,16 +18,21 @@
  *	check		write and read back all that is allocated: "right" or "wrong"
  *	loop N SIZE	N rounds of alloc and free: how many were refused, how many failed otherwise
  *	fork		go on in a child; the parent waits for it
+ *	ask N		N times the ioctl that asks the kernel driver for device memory, which refuses it here: how many
+ *	ask		the same for ever, from now on; nothing is answered
  *	pid		its process id
  *	quit		end; so does the end of the input
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -333,6 +338,23 @@ static void do_fork(void)
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+/* NVIDIA's ioctl that allocates, of the class of device memory; how much cannot be read. */
+static unsigned long do_ask(unsigned long rounds)
+{
+	struct {
+		unsigned root, parent, object, class;
+		uint64_t params;
+		unsigned size, status;
+	} alloc = { .class = 0x40 };
+	const char *path = getenv("SOFTGPU_IOCTL");
+	int file = open(path ? path : "/dev/null", O_RDWR);
+	unsigned long n;
+
+	for (n = 0; n < rounds; n++)
+		ioctl(file, _IOWR('F', 0x2b, alloc), &alloc);
+	return n;
+}
+
 static int obey(const char *line, int device)
 {
 	unsigned long n = 0, size = 0;
@@ -367,6 +389,10 @@ static int obey(const char *line, int device)
 		do_check();
 	else if (strcmp(line, "fork") == 0)
 		do_fork();
+	else if (sscanf(line, "ask %lu", &n) == 1)
+		printf("%lu\n", do_ask(n));
+	else if (strcmp(line, "ask") == 0)
+		do_ask(ULONG_MAX);
 	else if (strcmp(line, "pid") == 0)
 		printf("%d\n", getpid());
 	else

@@ -123,6 +123,40 @@ def test_an_evasion_while_the_daemon_is_away_is_found_when_it_is_back(gated):
     assert gated.book("alice")["memory.current"] >= 3 * GIB
 
 
+def counted(host):
+    """What the daemon has heard of keepers: reports, requests of processes, looks at the books."""
+    words = dict(line.split() for line in host.cotenant("metrics").splitlines() if line.startswith("cotenant_gate_"))
+    return [int(words[f"cotenant_gate_{name}_total"]) for name in ("reports", "asked", "looks")]
+
+
+def test_who_asks_all_the_time_is_reported_once_in_20_ms(gated):
+    asks = 20000
+    tenant = gated.run(*GATE, name=NAME, user=USER).started()
+    begin, (reports, asked, looks) = time.monotonic(), counted(gated)
+    assert tenant.ask(f"ask {asks}") == [str(asks)]
+    eventually(lambda: counted(gated)[1] >= asked + asks, "all it has asked for is told")
+    after = counted(gated)
+    most = (time.monotonic() - begin) * 1000 / 20 + 2
+    assert after[1] == asked + asks
+    assert after[0] - reports <= most and after[2] - looks <= most
+    assert not gated.events("unexplained") and tenant.end() == 0
+
+
+def test_a_flood_hides_nobody_elses_evasion(gated):
+    floods = [gated.run(*GATE, name=f"{NAME}-{i}", user=USER + 1).started() for i in range(2)]
+    for flood in floods:
+        flood.send("ask")
+    before = counted(gated)[1]
+    eventually(lambda: counted(gated)[1] > before, "they ask and ask")
+    tenant = evade(gated, "jump", 3 * GIB)
+    code_of(tenant)
+    assert tenant.process.wait(PATIENCE) == 128 + 9, "killed by on-failure"
+    assert "beyond memory.max of alice" in gated.told("unexplained", NAME)[-1]["text"]
+    # The daemon answers whoever asks, and settles the books.
+    assert gated.settled() > 0
+    assert all(flood.process.poll() is None for flood in floods) and len(gated.events("unexplained")) == 1
+
+
 def test_users_may_gate_their_own_processes_alone(gated):
     refused = gated.refused("api", "run.gate", f"pid={os.getpid()}", "fd=0", user=61001)
     assert "not yours" in refused
