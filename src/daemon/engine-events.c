@@ -45,14 +45,14 @@ static const char *reason_name(uint32_t reason)
 	return reason < ARRAY_SIZE(reason_names) ? reason_names[reason] : "none";
 }
 
-static void add_reason(struct text *text, const struct audit_event *e, const struct tenant *t)
+static void add_reason(struct text *text, const struct audit_event *e, const char *tenant)
 {
 	char left[QUANTITY_TEXT];
 
 	switch (e->reason) {
 	case AUDIT_REASON_MAX:
 		text_addf(text, "; %s are left under memory.max of %s",
-			  size_print_short(e->left, left), t ? t->spec.name : "its tenant");
+			  size_print_short(e->left, left), tenant ? tenant : "its tenant");
 		break;
 	case AUDIT_REASON_DEVICE:
 		text_addf(text, "; the device has %s left", size_print_short(e->left, left));
@@ -117,7 +117,7 @@ static bool is_size_unknown(const struct audit_event *e)
 	return is_failure(e->kind) && (!e->size || is_of_stranger(e));
 }
 
-static char *describe(const struct audit_event *e, const char *text, const struct tenant *t)
+static char *describe(const struct audit_event *e, const char *text, const char *tenant)
 {
 	char name[PROCESS_NAME_SIZE], size[QUANTITY_TEXT];
 	struct text out = {};
@@ -138,12 +138,12 @@ static char *describe(const struct audit_event *e, const char *text, const struc
 	if (e->kind == AUDIT_EVENT_THROTTLED) {
 		text_addf(&out,
 			  "launches of process %u (%s) are held to the share of device time of %s",
-			  e->tgid, name, t ? t->spec.name : "its tenant");
+			  e->tgid, name, tenant ? tenant : "its tenant");
 		return text_take(&out);
 	}
 	if (e->kind == AUDIT_EVENT_UNPACED) {
 		text_addf(&out, "launches of process %u (%s) are not held to the share of %s yet",
-			  e->tgid, name, t ? t->spec.name : "its tenant");
+			  e->tgid, name, tenant ? tenant : "its tenant");
 		return text_take(&out);
 	}
 	text_addf(&out, "process %u (%s) %s ", e->tgid, name, verb_of(e->kind));
@@ -154,7 +154,7 @@ static char *describe(const struct audit_event *e, const char *text, const struc
 			  engine_row_name(e->row));
 	if (is_of_stranger(e))
 		text_add(&out, ": whether a group limits its user was not known in time");
-	add_reason(&out, e, t);
+	add_reason(&out, e, tenant);
 	add_fate(&out, e);
 	return text_take(&out);
 }
@@ -167,8 +167,9 @@ static bool has_size(uint32_t kind)
 
 static void keep(struct daemon *d, const struct audit_event *e, const char *library)
 {
-	const struct tenant *t = tenants_by_number(&d->tenants, e->tenant);
 	_cleanup_free_ char *text = NULL;
+	struct tenant_told t;
+	bool is_told = tenants_told_as(&d->tenants, e->tenant, &t);
 	struct event event = { .kind = kind_of[e->kind],
 			       .pid = e->tgid,
 			       .uid = EVENT_NO_UID,
@@ -176,9 +177,9 @@ static void keep(struct daemon *d, const struct audit_event *e, const char *libr
 			       .left = EVENT_NO_NUMBER,
 			       .wait_ms = EVENT_NO_NUMBER };
 
-	if (t && event_log_leaves_out(d->events, t->uid, t->spec.name))
+	if (is_told && event_log_leaves_out(d->events, t.uid, t.name))
 		return;
-	event.text = text = describe(e, library, t);
+	event.text = text = describe(e, library, is_told ? t.name : NULL);
 	if (has_size(e->kind)) {
 		if (!is_size_unknown(e))
 			event.size = e->size;
@@ -190,13 +191,13 @@ static void keep(struct daemon *d, const struct audit_event *e, const char *libr
 			event.gpu = d->gpu->devices[e->device].uuid;
 		if (is_of_stranger(e))
 			event.uid = e->size;
-		else if (process_uid(e->tgid, &event.uid) < 0 && t)
-			event.uid = t->uid;
+		else if (process_uid(e->tgid, &event.uid) < 0 && is_told)
+			event.uid = t.uid;
 	}
 	if (e->kind == AUDIT_EVENT_INSUFFICIENT)
 		event.wait_ms = e->wait_ns == UINT64_MAX ? EVENT_NO_NUMBER : e->wait_ns / 1000000;
-	if (t)
-		event.tenant = t->spec.name;
+	if (is_told)
+		event.tenant = t.name;
 	event_log_add(d->events, &event, NULL);
 }
 

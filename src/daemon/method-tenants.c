@@ -419,6 +419,8 @@ int method_tenants_release(struct daemon *d, const struct request *q, json_t **r
 	r = config_remove_tenant(config, name, &error);
 	if (r < 0)
 		return write_failed(q, config, r, &error);
+	if (t->origin == TENANT_OF_RUN)
+		tenants_release_run(&d->tenants, t);
 	config_remove_tenant(&d->tenants.lowered, name, &error);
 	r = tenants_apply(&d->tenants);
 	if (r < 0)

@@ -11,6 +11,7 @@
 #include "daemon/cgroup.h"
 #include "daemon/libraries.h"
 #include "daemon/process.h"
+#include "daemon/tenant-engine.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -31,7 +32,7 @@ int tenants_init(struct tenants *tenants, const char *config_dir, const char *st
 		r = init_dir(&tenants->runs, state_dir, "run.d");
 	if (r == 0)
 		r = init_dir(&tenants->lowered, state_dir, "lowered.d");
-	return r;
+	return r == 0 ? released_init(&tenants->released, state_dir) : r;
 }
 
 static void tenant_free(struct tenant *tenant)
@@ -52,6 +53,8 @@ void tenants_done(struct tenants *tenants)
 	config_done(&tenants->files);
 	config_done(&tenants->runs);
 	config_done(&tenants->lowered);
+	released_done(&tenants->released);
+	free(tenants->gone);
 }
 
 struct tenant *tenants_find(const struct tenants *tenants, const char *name)
@@ -74,6 +77,21 @@ struct tenant *tenants_by_number(const struct tenants *tenants, uint32_t number)
 			return t;
 	}
 	return NULL;
+}
+
+bool tenants_told_as(const struct tenants *tenants, uint32_t number, struct tenant_told *ret)
+{
+	const struct tenant *t = tenants_by_number(tenants, number);
+
+	if (!t && (!tenants->gone || number >= LEDGER_TENANTS || !*tenants->gone[number].name))
+		return false;
+	if (!t) {
+		*ret = tenants->gone[number];
+		return true;
+	}
+	str_copy(ret->name, sizeof(ret->name), t->spec.name);
+	ret->uid = t->uid;
+	return true;
 }
 
 static bool stands_for_user(const struct tenant *t)
@@ -163,210 +181,6 @@ void tenants_note(struct tenants *tenants, enum event_kind kind, const struct te
 		event.uid = tenant->uid;
 	}
 	event_log_add(tenants->events, &event, NULL);
-}
-
-/* --- the engine --- */
-
-static uint64_t to_ns(uint64_t ms)
-{
-	return ms > UINT64_MAX / 1000000 ? UINT64_MAX : ms * 1000000;
-}
-
-/* Until a new user's own tenant is there, he shares the template's: wait rather than refuse. */
-#define TEMPLATE_WAIT_MS 2000
-
-static const enum audit_failure failures[] = {
-	[ON_FAILURE_KILL] = AUDIT_FAILURE_KILL,
-	[ON_FAILURE_ALLOW] = AUDIT_FAILURE_ALLOW,
-	[ON_FAILURE_DENY] = AUDIT_FAILURE_DENY,
-};
-
-static int engine_apply_limits(struct tenants *tenants, const struct tenant *t)
-{
-	struct device_limits limits = { .wait_low_ms = LIMIT_DEFAULT_WAIT_LOW_MS };
-	struct engine_compute compute;
-	struct engine_limits e;
-	unsigned i;
-	int r;
-
-	for (i = 0; i < tenants->gpu->n_devices && i < LEDGER_DEVICES; i++) {
-		tenant_limits(tenants, t, i, &limits);
-		e.max_bytes = limits.memory_max;
-		e.low_bytes = limits.memory_low;
-		r = engine_tenant_limit(tenants->engine, t->number, i, &e);
-		if (r)
-			return r;
-		compute.max_permille = limits.compute_max_permille;
-		compute.weight = limits.compute_weight;
-		r = engine_tenant_compute(tenants->engine, t->number, i, &compute);
-		if (r)
-			return r;
-	}
-	if (t->spec.match.kind == SELECT_DEFAULT)
-		limits.wait_max_ms = MAX(limits.wait_max_ms, (uint64_t)TEMPLATE_WAIT_MS);
-	return engine_tenant_waits(tenants->engine, t->number, to_ns(limits.wait_max_ms),
-				   to_ns(limits.wait_low_ms), failures[limits.on_failure]);
-}
-
-bool tenants_can_deny(const struct tenants *tenants)
-{
-	return !tenants->engine || engine_rung_now(tenants->engine) == ENGINE_RUNG_REGISTERS;
-}
-
-/* A file may say so, and may be older than the kernel: it is told, and the default is what happens. */
-static void check_on_failure(struct tenants *tenants, struct tenant *t)
-{
-	const struct limit_setting *setting = limits_find(&t->spec.limits, LIMIT_ON_FAILURE, "");
-
-	if (setting && setting->value.number == ON_FAILURE_DENY && !tenants_can_deny(tenants) &&
-	    !*t->problem)
-		snprintf(t->problem, sizeof(t->problem), "%s", TENANTS_CANNOT_DENY);
-}
-
-/*
- * Where the driver keeps limits on cgroups itself, it is told as well: a wall behind
- * the probes. That it does not know a cgroup is no fault. A tenant that is to run
- * though nobody can answer has none: the driver would refuse what we let pass.
- */
-static void set_outer_wall(struct tenants *tenants, const struct tenant *t, bool on)
-{
-	struct device_limits limits = { .memory_max = QUANTITY_MAX };
-	_cleanup_free_ char *dir = NULL;
-	unsigned i;
-
-	if (!tenants->gpu->has_driver_limits || t->spec.match.kind != SELECT_CGROUP ||
-	    cgroup_dir(t->spec.match.name, &dir) < 0)
-		return;
-	for (i = 0; i < tenants->gpu->n_devices; i++) {
-		if (on)
-			tenant_limits(tenants, t, i, &limits);
-		if (limits.on_failure == ON_FAILURE_ALLOW)
-			limits.memory_max = QUANTITY_MAX;
-		tenants->gpu->ops->driver_limits(tenants->gpu, i, dir, limits.memory_low,
-						 limits.memory_max);
-	}
-}
-
-/* What a tenant's processes are known by. On failure @t->problem says why. */
-static int find_binding(const struct tenants *tenants, struct tenant *t,
-			enum engine_binding *ret_kind, uint64_t *ret_id)
-{
-	const struct selector *match = &t->spec.match;
-
-	switch (match->kind) {
-	case SELECT_USER:
-		*ret_kind = ENGINE_BIND_UID;
-		*ret_id = t->uid;
-		if (t->uid != TENANT_NO_OWNER)
-			return 0;
-		snprintf(t->problem, sizeof(t->problem), "there is no user %.60s", match->name);
-		return -ENOENT;
-	case SELECT_CGROUP:
-		*ret_kind = ENGINE_BIND_CGROUP;
-		if (tenants_around(tenants, match->name) > TENANTS_OF_CGROUPS) {
-			snprintf(
-				t->problem, sizeof(t->problem),
-				"%d tenants of cgroups are around it, and it would be one too many",
-				TENANTS_OF_CGROUPS);
-			return -ELOOP;
-		}
-		if (cgroup_id(match->name, ret_id) == 0)
-			return 0;
-		snprintf(t->problem, sizeof(t->problem), "there is no such cgroup at present");
-		return -ENOENT;
-	case SELECT_PID:
-		*ret_kind = ENGINE_BIND_TREE;
-		*ret_id = match->pid;
-		if (t->bound || process_is(match->pid, match->start_time))
-			return 0;
-		snprintf(t->problem, sizeof(t->problem), "the process has ended");
-		return -ESRCH;
-	default:
-		*ret_kind = ENGINE_BIND_DEFAULT;
-		*ret_id = 0;
-		return 0;
-	}
-}
-
-static void unbind(struct tenants *tenants, struct tenant *t)
-{
-	if (t->bound && tenants->engine)
-		engine_unbind(tenants->engine, t->binding, t->bound_id);
-	t->bound = false;
-}
-
-static void bind_now(struct tenants *tenants, struct tenant *t)
-{
-	enum engine_binding kind;
-	uint64_t id;
-
-	t->problem[0] = '\0';
-	if (find_binding(tenants, t, &kind, &id) < 0) {
-		unbind(tenants, t);
-		return;
-	}
-	if (t->bound && t->binding == kind && t->bound_id == id)
-		return;
-	unbind(tenants, t);
-	if (engine_bind(tenants->engine, t->number, kind, id) != 0) {
-		snprintf(t->problem, sizeof(t->problem),
-			 "the engine has no room for one more binding");
-		return;
-	}
-	t->bound = true;
-	t->binding = kind;
-	t->bound_id = id;
-}
-
-/* A group's template is never charged itself: its members are. */
-static bool is_charged(const struct tenant *t)
-{
-	return t->spec.match.kind != SELECT_GROUP;
-}
-
-static void engine_apply(struct tenants *tenants, struct tenant *t)
-{
-	int r = 0;
-
-	if (!tenants->engine || !is_charged(t))
-		return;
-	if (t->number == 0) {
-		r = engine_tenant_find(tenants->engine, t->spec.name, &t->number);
-		if (r == ENGINE_E_GONE)
-			r = engine_tenant_new(tenants->engine, t->spec.name, &t->number);
-	}
-	if (r == 0)
-		r = engine_apply_limits(tenants, t);
-	if (r != 0) {
-		snprintf(t->problem, sizeof(t->problem), "the engine did not take it (%d)", r);
-		return;
-	}
-	bind_now(tenants, t);
-	check_on_failure(tenants, t);
-	set_outer_wall(tenants, t, /* on= */ true);
-}
-
-static void engine_forget(struct tenants *tenants, struct tenant *t)
-{
-	if (!tenants->engine || t->number == 0)
-		return;
-	set_outer_wall(tenants, t, /* on= */ false);
-	unbind(tenants, t);
-	engine_tenant_remove(tenants->engine, t->number);
-	t->number = 0;
-}
-
-/* Tenants of an earlier life of the daemon that nobody wants any more. */
-static void remove_strays(struct tenants *tenants)
-{
-	struct audit_tenant known;
-	uint32_t i;
-
-	for (i = 1; tenants->engine && i < LEDGER_TENANTS; i++) {
-		if (engine_tenant(tenants->engine, i, &known) == 0 && known.in_use &&
-		    !tenants_by_number(tenants, i))
-			engine_tenant_remove(tenants->engine, i);
-	}
 }
 
 /* --- what is wanted --- */
@@ -553,9 +367,13 @@ static void take_lowered(struct tenants *tenants)
 	}
 }
 
+/*
+ * What the engine has to tell of those who are gone is told before a number of theirs is another's.
+ */
 static void sweep(struct tenants *tenants)
 {
 	struct tenant **p = &tenants->first, *t;
+	bool any = false;
 
 	while ((t = *p)) {
 		if (t->wanted) {
@@ -563,11 +381,14 @@ static void sweep(struct tenants *tenants)
 			continue;
 		}
 		*p = t->next;
-		engine_forget(tenants, t);
+		tenant_forget(tenants, t);
 		tenants_note(tenants, EVENT_TENANT_GONE, t, "%s is no tenant any more",
 			     t->spec.name);
 		tenant_free(t);
+		any = true;
 	}
+	if (any && tenants->engine)
+		engine_dispatch(tenants->engine);
 }
 
 /*
@@ -602,7 +423,7 @@ static enum audit_failure failure_of(const struct tenant *t)
 {
 	const struct limit_setting *setting = limits_find(&t->spec.limits, LIMIT_ON_FAILURE, "");
 
-	return failures[setting ? setting->value.number : ON_FAILURE_KILL];
+	return tenant_failure(setting ? setting->value.number : ON_FAILURE_KILL);
 }
 
 static enum audit_failure stricter(enum audit_failure a, enum audit_failure b)
@@ -650,7 +471,7 @@ int tenants_apply(struct tenants *tenants)
 	take_lowered(tenants);
 	sweep(tenants);
 	for (t = tenants->first; t; t = t->next)
-		engine_apply(tenants, t);
+		tenant_enforce(tenants, t);
 	tenants->n_changes++;
 	note_kinds(tenants);
 	ask_users(tenants);
@@ -689,7 +510,7 @@ int tenants_reload(struct tenants *tenants)
 	note_refused(tenants, &tenants->files);
 	r = tenants_apply(tenants);
 	if (r == 0)
-		remove_strays(tenants);
+		tenants_remove_strays(tenants);
 	return r;
 }
 
@@ -702,9 +523,9 @@ void tenants_retry(struct tenants *tenants)
 		if (!tenants->engine || !t->number || t->spec.match.kind != SELECT_CGROUP)
 			continue;
 		before = t->bound ? t->bound_id : 0;
-		bind_now(tenants, t);
+		tenant_bind(tenants, t);
 		if (t->bound && t->bound_id != before)
-			set_outer_wall(tenants, t, /* on= */ true);
+			tenant_set_outer_wall(tenants, t, /* on= */ true);
 	}
 }
 
@@ -717,7 +538,7 @@ int tenants_meet(struct tenants *tenants, uid_t uid)
 	if (r <= 0)
 		return r;
 	t = tenants_of_uid(tenants, uid);
-	engine_apply(tenants, t);
+	tenant_enforce(tenants, t);
 	tenants->n_changes++;
 	note_kinds(tenants);
 	tenants_note(tenants, EVENT_TENANT_NEW, t, "%s has the limits of %s", t->spec.name,
@@ -758,6 +579,16 @@ static bool has_ended(const struct tenants *tenants, const struct tenant *t)
 	return !process_is(match->pid, match->start_time) && !has_charged_process(tenants, t);
 }
 
+void tenants_release_run(struct tenants *tenants, const struct tenant *t)
+{
+	int r = t->spec.match.kind == SELECT_CGROUP
+			? released_add(&tenants->released, t->spec.match.name)
+			: 0;
+
+	if (r < 0)
+		log_warn(r, "%s: nobody will take away its cgroup", t->spec.name);
+}
+
 void tenants_collect(struct tenants *tenants)
 {
 	struct ini_error error;
@@ -774,4 +605,5 @@ void tenants_collect(struct tenants *tenants)
 	}
 	if (changed)
 		tenants_apply(tenants);
+	released_collect(&tenants->released);
 }

@@ -17,6 +17,7 @@
 #include "audit/engine.h"
 #include "daemon/config.h"
 #include "daemon/event-log.h"
+#include "daemon/released.h"
 #include "gpu/gpu.h"
 
 enum tenant_origin {
@@ -56,12 +57,24 @@ struct tenant {
 };
 
 /**
+ * struct tenant_told - how events call a tenant
+ * @name:	"" for none
+ * @uid:	who may see it
+ */
+struct tenant_told {
+	char name[TENANT_NAME_SIZE];
+	uid_t uid;
+};
+
+/**
  * struct tenants - all of them
  * @last_id:	of a tenant, given out so far
  * @any_sets_compute:	one of them has a limit or a weight of device time
  * @any_of_cgroup:	one of them is a cgroup's
  * @n_changes:	how often they have changed
  * @watching:	the engine looks at every mapping
+ * @released:	cgroups of runs that were released
+ * @gone:	by number in the engine, those that were removed from it last; NULL while none was
  * @engine:	NULL where the kernel does not let us; then limits are kept, not enforced
  */
 struct tenants {
@@ -74,6 +87,8 @@ struct tenants {
 	bool any_of_cgroup;
 	bool watching;
 	unsigned n_changes;
+	struct released released;
+	struct tenant_told *gone;
 	struct engine *engine;
 	struct gpu *gpu;
 	struct event_log *events;
@@ -102,7 +117,7 @@ int tenants_apply(struct tenants *tenants);
 void tenants_retry(struct tenants *tenants);
 
 /**
- * tenants_collect() - forget runs whose last process has ended
+ * tenants_collect() - forget runs whose last process has ended, and cgroups of those that were released
  */
 void tenants_collect(struct tenants *tenants);
 
@@ -118,6 +133,20 @@ int tenants_meet(struct tenants *tenants, uid_t uid);
  */
 struct tenant *tenants_find(const struct tenants *tenants, const char *name);
 struct tenant *tenants_by_number(const struct tenants *tenants, uint32_t number);
+
+/**
+ * tenants_told_as() - how events call the tenant that the engine knows by a number
+ *
+ * Also one that is gone, as its last events are read when it is, until its number is another's.
+ *
+ * Return: whether there is or was one.
+ */
+bool tenants_told_as(const struct tenants *tenants, uint32_t number, struct tenant_told *ret);
+
+/**
+ * tenants_release_run() - its processes go on in the cgroup that was made for them; that goes with the last
+ */
+void tenants_release_run(struct tenants *tenants, const struct tenant *t);
 
 /**
  * tenants_of_uid() - the tenant that stands for a user: his own, or that of a template
