@@ -47,6 +47,11 @@ def catches(pid, signal):
     return bool(caught and int(caught[1], 16) >> signal - 1 & 1)
 
 
+def ending_with_us(command, signal="KILL"):
+    """A command that is ended when the thread that starts it ends, however that is. Not what it starts itself."""
+    return ["setpriv", "--pdeathsig", signal, *command]
+
+
 def is_listening(path):
     """Whether somebody waits for connections at a unix socket: its file is there a moment before."""
     sockets = [line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()]

@@ -226,6 +226,26 @@ class Host:
         self.tenants.append(tenant)
         return tenant
 
+    def abandon(self):
+        """Ends everything at once where something is wrong with it: what is left would limit whoever comes next."""
+        for tenant in self.tenants:
+            tenant.kill()
+        if self.daemon:
+            self.kill()
+        subprocess.run(self.daemon_command("--remove"), check=False, timeout=60, capture_output=True)
+        self.kill_holder()
+        for mount in mounts_below(self.dir):
+            subprocess.run(["umount", "--lazy", mount], check=False)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def abandoned_if_in_vain(self):
+        try:
+            yield
+        except BaseException:
+            self.abandon()
+            raise
+
     def close(self):
         """Ends everything, and checks that nothing is left."""
         for tenant in self.tenants:
@@ -240,9 +260,14 @@ class Host:
                        "runs are forgotten after their last process")
             self.stop()
         subprocess.run(self.daemon_command("--remove"), check=True, timeout=60)
-        assert str(self.dir) not in pathlib.Path("/proc/self/mounts").read_text()
+        assert not mounts_below(self.dir)
         assert not list((self.dir / "state").glob("run.d/*"))
         shutil.rmtree(self.dir)
+
+
+def mounts_below(folder):
+    mounts = [line.split()[1] for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()]
+    return [mount for mount in mounts if mount.startswith(f"{folder}/")]
 
 
 def kill_if_there(pid):
@@ -284,17 +309,20 @@ def machine():
 def host_in_use(env, *options, become=(), knows_contexts=True):
     """What the fixtures yield: a host until the test is over; skips where the machine cannot enforce limits."""
     host = Host(env)
-    host.options += options
-    host.become += become
-    host.start()
-    if "rung none" in host.cotenant("version"):
+    with host.abandoned_if_in_vain():
+        host.options += options
+        host.become += become
+        host.start()
+        is_enforcing = "rung none" not in host.cotenant("version")
+        if is_enforcing and knows_contexts:
+            host.learn_contexts()
+    if not is_enforcing:
         reason = host.log().strip().splitlines()[-1]
         host.close()
         pytest.skip(f"this machine cannot enforce limits: {reason}")
-    if knows_contexts:
-        host.learn_contexts()
     yield host
-    host.close()
+    with host.abandoned_if_in_vain():
+        host.close()
 
 
 @pytest.fixture

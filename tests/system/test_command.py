@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from conftest import ALICE, BOB, COTENANT, MIB, PATIENCE, eventually
+from conftest import ALICE, BOB, COTENANT, MIB, PATIENCE, cgroup_root, eventually
 
 
 def test_exit_codes_are_passed_on(host):
@@ -51,6 +51,40 @@ def test_a_run_lasts_as_long_as_what_it_started(host):
     finally:
         end.touch()
     eventually(lambda: not host.json("list")["tenants"], "the tenant ends with its last process")
+
+
+def own_cgroup(tenant):
+    """The folder that a run has, seen from one of its processes."""
+    line = next(line for line in pathlib.Path(f"/proc/{tenant.pid()}/cgroup").read_text().splitlines()
+                if line.startswith("0::"))
+    return cgroup_root() / line[len("0::/"):]
+
+
+def test_the_cgroup_of_a_run_that_was_released_goes_with_its_last_process(host):
+    tenants = [host.run(name=f"t{i}").started() for i in range(2)]
+    folders = [own_cgroup(tenant) for tenant in tenants]
+    for i, folder in enumerate(folders):
+        assert folder.name.startswith(f"cotenant-t{i}-")
+        host.cotenant("release", f"t{i}")
+    tenants[0].end()
+    eventually(lambda: not folders[0].exists(), "it is empty")
+    # Whichever daemon is there then.
+    host.kill()
+    tenants[1].end()
+    assert folders[1].exists()
+    host.start()
+    eventually(lambda: not folders[1].exists(), "the next daemon takes it away")
+
+
+def test_last_events_of_a_run_are_told_by_its_name(host):
+    """However soon it ends: who started it asks at once whether it is gone."""
+    for i in range(4):
+        tenant = host.run("--memory.max", "512M", name=f"t{i}").started()
+        tenant.send(f"alloc {600 * MIB}")
+        tenant.process.stdin.close()
+        assert tenant.process.wait(PATIENCE) == 0
+        assert [event["size"] for event in host.told("refused", f"t{i}")] == [600 * MIB]
+    assert all(event["tenant"] for event in host.events("refused"))
 
 
 def test_events_follow(host):

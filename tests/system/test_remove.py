@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cotenantd --remove takes away what was pinned, whoever pinned it."""
+"""cotenantd --remove takes away what was pinned, whoever pinned it; and so do these tests themselves."""
+import pathlib
 import subprocess
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, Host, eventually, host_in_use, mounts_below
 
 
 def remove(state):
@@ -27,3 +28,28 @@ def test_remove_takes_books_of_another_version(tmp_path):
     done = remove(tmp_path / "state")
     assert done.returncode == 0, done.stderr
     assert not engine.exists()
+
+
+def commands_with(text):
+    """Processes whose command line has it."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [path] if text in path.read_bytes().decode(errors="replace") else []
+        except OSError:
+            pass
+    return found
+
+
+def test_a_host_that_does_not_come_up_leaves_nothing(machine, monkeypatch):
+    hosts = []
+
+    def fail(host):
+        hosts.append(host)
+        host.run(name="t").started()
+        raise AssertionError("it has not come up")
+    monkeypatch.setattr(Host, "learn_contexts", fail)
+    with pytest.raises(AssertionError, match="not come up"):
+        next(host_in_use({}))
+    assert not hosts[0].dir.exists() and not mounts_below(hosts[0].dir)
+    eventually(lambda: not commands_with(str(hosts[0].dir)), "the daemon and its holder have ended")

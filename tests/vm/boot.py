@@ -18,6 +18,8 @@ import subprocess
 import threading
 import time
 
+from processes import ending_with_us
+
 INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp /run /usr/bin /sbin
 /bin/busybox --install -s /bin
@@ -143,7 +145,7 @@ def boot(folder, kernel, commands, append="", environment=None, seconds=300, tim
     """Boots and runs the commands; returns ({name: (exit status, output)}, the console's text). More: as machine()."""
     archive = make_initramfs(folder, commands, environment or {}, seconds, modules, files)
     command = [*machine(kernel, archive, append, **more), "-no-reboot"]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as vm:
+    with subprocess.Popen(ending_with_us(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as vm:
         try:
             console = vm.communicate(timeout=timeout)[0]
         except subprocess.TimeoutExpired:
@@ -153,10 +155,12 @@ def boot(folder, kernel, commands, append="", environment=None, seconds=300, tim
 
 
 class Guest:
-    """A virtual machine that goes on while the test does: its console is read and written."""
+    """A virtual machine that goes on while the test does: its console is read and written. `cotenant vm run` ends the
+    one that it has started when it is asked to end."""
 
     def __init__(self, command, **more):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        signal_of_end = "TERM" if pathlib.Path(command[0]).name == "cotenant" else "KILL"
+        self.process = subprocess.Popen(ending_with_us(command, signal_of_end), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, start_new_session=True, **more)
         self.text = ""
         self.seen = 0
