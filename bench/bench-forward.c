@@ -2,7 +2,9 @@
 /*
  * What forwarding costs: bench-forward
  *
- * Prints a table of medians; `bench/run forward` runs it through `cotenant forward` and directly.
+ *	bench-forward [PLACES]	prints a table of medians; `bench/run forward` runs it through `cotenant forward` and
+ *				directly. PLACES: in how many pages' memory copies are measured
+ *	bench-forward pinned	copies pinned memory alone, for whoever counts
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -17,7 +19,8 @@
 
 #define ROUNDS	   9
 #define COPY_BYTES (64UL << 20)
-#define COPIES	   21
+#define COPIES	   5
+#define PLACES_MAX 64
 #define RESTS	   99
 #define REST_US	   2000 /* far longer than a worker looks at its ring before it sleeps */
 
@@ -30,6 +33,8 @@ static CUresult (*set_current)(CUcontext);
 static CUresult (*get_flags)(unsigned *);
 static CUresult (*mem_alloc)(CUdeviceptr *, size_t);
 static CUresult (*host_alloc)(void **, size_t, unsigned);
+static CUresult (*mem_free)(CUdeviceptr);
+static CUresult (*host_free)(void *);
 static CUresult (*to_device)(CUdeviceptr, const void *, size_t);
 static CUresult (*to_host)(void *, CUdeviceptr, size_t);
 static CUresult (*load)(CUmodule *, const void *);
@@ -48,6 +53,8 @@ static const struct {
 	{ "cuCtxGetFlags", &get_flags },
 	{ "cuMemAlloc_v2", &mem_alloc },
 	{ "cuMemHostAlloc", &host_alloc },
+	{ "cuMemFree_v2", &mem_free },
+	{ "cuMemFreeHost", &host_free },
 	{ "cuMemcpyHtoD_v2", &to_device },
 	{ "cuMemcpyDtoH_v2", &to_host },
 	{ "cuModuleLoadData", &load },
@@ -58,7 +65,7 @@ static const struct {
 
 static CUfunction nothing;
 static CUdeviceptr device;
-static char *pinned, *pageable, *other;
+static char *pinned, *pageable, *other, *elsewhere[2];
 
 static void must(int result, const char *what)
 {
@@ -151,6 +158,11 @@ static void copy_memory(void)
 	memcpy(other, pageable, COPY_BYTES);
 }
 
+static void copy_memory_elsewhere(void)
+{
+	memcpy(elsewhere[1], elsewhere[0], COPY_BYTES);
+}
+
 static void copy_pinned_in(void)
 {
 	must(to_device(device, pinned, COPY_BYTES), "cuMemcpyHtoD");
@@ -226,6 +238,7 @@ static const struct {
 	const char *name;
 	void (*copy)(void);
 } copies[] = {
+	{ "  memcpy between other pages", copy_memory_elsewhere },
 	{ "  pinned, to the device, of memcpy's rate", copy_pinned_in },
 	{ "  pageable, to the device", copy_pageable_in },
 	{ "  pageable, to the host", copy_pageable_out },
@@ -233,46 +246,98 @@ static const struct {
 
 #define N_COPIES (sizeof(copies) / sizeof(copies[0]))
 
-/* Each copy beside a memcpy() of its own: the machine's memory is not as fast at any time. */
-static void rows_of_copies(void)
+static char *filled(char *at, int with)
 {
-	double memory[COPIES], rates[N_COPIES][COPIES];
-
-	must(mem_alloc(&device, COPY_BYTES), "cuMemAlloc");
-	must(host_alloc((void **)&pinned, COPY_BYTES, 0), "cuMemHostAlloc");
-	pageable = malloc(COPY_BYTES);
-	other = malloc(COPY_BYTES);
-	must(!pageable || !other, "malloc");
-	memset(pageable, 1, COPY_BYTES);
-	memset(other, 2, COPY_BYTES);
-	memset(pinned, 3, COPY_BYTES);
-	for (size_t k = 0; k < N_COPIES; k++)
-		copies[k].copy();
-	for (int i = 0; i < COPIES; i++) {
-		for (size_t k = 0; k < N_COPIES; k++) {
-			memory[i] = took_us(copy_memory);
-			rates[k][i] = memory[i] / took_us(copies[k].copy);
-		}
-	}
-	row("64 MiB by memcpy, GB/s", COPY_BYTES / median(memory, COPIES) / 1e3);
-	for (size_t k = 0; k < N_COPIES; k++)
-		row(copies[k].name, median(rates[k], COPIES));
+	must(!at, "malloc");
+	return memset(at, with, COPY_BYTES);
 }
 
-int main(void)
+static void memory_begin(void)
 {
-	double start;
-	CUcontext context;
-	CUmodule module;
+	must(mem_alloc(&device, COPY_BYTES), "cuMemAlloc");
+	must(host_alloc((void **)&pinned, COPY_BYTES, 0), "cuMemHostAlloc");
+	filled(pinned, 0);
+	pageable = filled(malloc(COPY_BYTES), 1);
+	other = filled(malloc(COPY_BYTES), 2);
+	for (size_t i = 0; i < 2; i++)
+		elsewhere[i] = filled(malloc(COPY_BYTES), 3);
+	for (size_t k = 0; k < N_COPIES; k++)
+		copies[k].copy();
+}
 
+static void memory_end(void)
+{
+	must(mem_free(device), "cuMemFree");
+	must(host_free(pinned), "cuMemFreeHost");
+	free(pageable);
+	free(other);
+	for (size_t i = 0; i < 2; i++)
+		free(elsewhere[i]);
+}
+
+/*
+ * Each copy beside a memcpy() of its own, because the machine is not as fast at any time; and in memory that is new
+ * again and again, because a tenth hangs on which pages it happens to be, of memcpy()'s own rate as well.
+ */
+static void rows_of_copies(int n_places)
+{
+	double memory[PLACES_MAX * N_COPIES * COPIES], ratios[COPIES], places[N_COPIES][PLACES_MAX];
+	size_t k, n = 0;
+
+	for (int place = 0; place < n_places; place++) {
+		memory_begin();
+		for (k = 0; k < N_COPIES; k++) {
+			for (int i = 0; i < COPIES; i++) {
+				double us = took_us(copy_memory);
+
+				memory[n++] = us;
+				ratios[i] = us / took_us(copies[k].copy);
+			}
+			places[k][place] = median(ratios, COPIES);
+		}
+		memory_end();
+	}
+	row("64 MiB by memcpy, GB/s", COPY_BYTES / median(memory, (int)n) / 1e3);
+	for (k = 0; k < N_COPIES; k++)
+		row(copies[k].name, median(places[k], n_places));
+}
+
+static void context_begin(void)
+{
+	CUcontext context;
+
+	must(init(0), "cuInit");
+	must(retain(&context, 0), "cuDevicePrimaryCtxRetain");
+	must(set_current(context), "cuCtxSetCurrent");
+}
+
+static int copies_of_pinned(void)
+{
+	driver_open();
+	context_begin();
+	must(mem_alloc(&device, COPY_BYTES), "cuMemAlloc");
+	must(host_alloc((void **)&pinned, COPY_BYTES, 0), "cuMemHostAlloc");
+	filled(pinned, 1);
+	copy_pinned_in();
+	must(to_host(pinned, device, COPY_BYTES), "cuMemcpyDtoH");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int places = argc > 1 ? atoi(argv[1]) : 12;
+	CUmodule module;
+	double start;
+
+	if (argc > 1 && strcmp(argv[1], "pinned") == 0)
+		return copies_of_pinned();
+	must(places < 1 || places > PLACES_MAX, "places");
 	for (size_t i = 0; i < N_PEERS; i++)
 		peers[i].is_there = peer_start(&peers[i]);
 	driver_open();
 	start = clock_us(CLOCK_MONOTONIC);
-	must(init(0), "cuInit");
-	must(retain(&context, 0), "cuDevicePrimaryCtxRetain");
+	context_begin();
 	row("cuInit + primary context, once, ms", (clock_us(CLOCK_MONOTONIC) - start) / 1e3);
-	must(set_current(context), "cuCtxSetCurrent");
 	must(load(&module, ptx), "cuModuleLoadData");
 	must(get_function(&nothing, module, "nothing"), "cuModuleGetFunction");
 	row("launch of 1,000, the caller's CPU, us each",
@@ -281,6 +346,6 @@ int main(void)
 	    median_us(CLOCK_MONOTONIC, launch_nothing, 1000, wait_for_all));
 	row("round trip (cuCtxGetFlags), us", median_us(CLOCK_MONOTONIC, round_trip, 1000, NULL));
 	rows_of_rests();
-	rows_of_copies();
+	rows_of_copies(places);
 	return 0;
 }
