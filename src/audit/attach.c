@@ -13,6 +13,7 @@
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -79,6 +80,7 @@ static void *links_close(void *userdata)
 void links_let_go(const int *fds, size_t n)
 {
 	struct links *links = malloc(sizeof(*links) + n * sizeof(*fds));
+	sigset_t all, before;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int r;
@@ -89,7 +91,11 @@ void links_let_go(const int *fds, size_t n)
 	memcpy(links->fds, fds, n * sizeof(*fds));
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* The signals of the process are for others: one that this thread took would end it as if nobody wanted it. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&thread, &attr, links_close, links);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	if (r)
 		links_close(links);
