@@ -244,6 +244,7 @@ static int programs_open(struct engine *engine, const struct engine_options *opt
 	snprintf(engine->generation_name, sizeof(engine->generation_name), "g%u",
 		 engine->generation);
 	engine->programs->rodata->my_generation = engine->generation;
+	engine->programs->rodata->max_waiting = MAX(2L, sysconf(_SC_NPROCESSORS_ONLN) / 2);
 	engine->many_probes = feature_works(FEATURE_MANY_PROBES);
 	if (engine->many_probes) {
 		bpf_program__set_expected_attach_type(engine->programs->progs.on_call,

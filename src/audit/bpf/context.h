@@ -49,7 +49,11 @@ static inlined int context_cost_is_overhead(struct thread *t)
 	/* A guess stands no longer than it must: a program looks next how much memory it has. */
 	if (cost && READ_ONCE(DEVICE(t->call_device)->context_bytes) == AUDIT_CONTEXT_UNKNOWN) {
 		charge_may_shrink(PROCESS(t->process));
-		return settle_await(t);
+		if (wait_begin()) {
+			settle_await(t);
+			wait_end();
+			return 0;
+		}
 	}
 	return settle_later(t);
 }

@@ -12,6 +12,7 @@
 #define AUDIT_BPF_PLACE_H
 
 #include "object.h"
+#include "wait.h"
 
 #define PLACE_ROUNDS	     (1 << 23)
 #define PLACE_HINT_NS	     500000000ULL
@@ -65,14 +66,19 @@ static long place_round(__u32 i, struct thread **thread)
 	return 0;
 }
 
-/* Return: whether it has come in time. */
+/* Return: whether it has come in time; where too many wait already, whether it is there. */
 alone int place_await(struct thread *t, __u32 wait_for, __u64 wait_ns)
 {
 	if (!t)
 		return 0;
 	t->scratch[PLACE_WAIT_FOR] = wait_for;
+	if (place_has_come(t))
+		return 1;
+	if (!wait_begin())
+		return 0;
 	t->scratch[PLACE_DEADLINE] = bpf_ktime_get_ns() + wait_ns;
 	bpf_loop(PLACE_ROUNDS, place_round, &t, 0);
+	wait_end();
 	return t->scratch[PLACE_OVER];
 }
 

@@ -18,6 +18,7 @@ const volatile __u32 my_generation = 0;
 const volatile _Bool can_write_context = 0;
 const volatile _Bool can_write_user = 0;
 const volatile __u32 linger_rounds = 0;	    /* for a test: how long a hit of a probe is let pass */
+const volatile __u32 max_waiting = 2;	    /* threads inside a program, see wait.h */
 const volatile _Bool no_thread_records = 0; /* for a test: the kernel has no memory for them */
 
 struct audit_state state;
@@ -39,6 +40,14 @@ struct {
 	__type(key, struct object_key);
 	__type(value, struct object);
 } objects SEC(".maps");
+
+/* Threads that wait inside a program, see wait.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} n_waiting SEC(".maps");
 
 /* What tenants are bound to. */
 struct {
