@@ -22,7 +22,6 @@
 #include <sys/sysmacros.h>
 
 #include "priv.h"
-#include "audit.skel.h"
 
 #define FLAG_UPROBE_MULTI_RETURN 1
 #define UPROBE_PMU		 "/sys/bus/event_source/devices/uprobe/type"
@@ -215,10 +214,9 @@ static int library_link(struct engine *engine, struct library *l, const char *pa
 	}
 	/* Returns first: a call that is counted at its entry must not be missed at its return. */
 	probes.at_return = true;
-	r = pin(engine, l, bpf_program__fd(engine->programs->progs.on_call_return), &probes);
+	r = pin(engine, l, engine->program_fds[ENGINE_CALL_RETURN], &probes);
 	probes.at_return = false;
-	return r < 0 ? r
-		     : pin(engine, l, bpf_program__fd(engine->programs->progs.on_call), &probes);
+	return r < 0 ? r : pin(engine, l, engine->program_fds[ENGINE_CALL], &probes);
 }
 
 static void library_free(struct library *l)
@@ -430,7 +428,7 @@ void attach_see_through(struct engine *engine)
 
 	if (!engine->many_probes)
 		return;
-	link = own_link(bpf_program__fd(engine->programs->progs.on_call));
+	link = own_link(engine->program_fds[ENGINE_CALL]);
 	if (link < 0)
 		return;
 	if (pipe2(done, O_CLOEXEC)) {

@@ -214,6 +214,84 @@ static int programs_load(struct engine *engine, char *refusal)
 	return r;
 }
 
+static int fd_keep(int fd, int *ret)
+{
+	*ret = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return *ret < 0 ? -errno : 0;
+}
+
+static int maps_keep(struct engine *engine)
+{
+	struct engine_map *kept;
+	struct bpf_map *map;
+	int r = 0;
+
+	bpf_object__for_each_map(map, engine->programs->obj)
+	{
+		if (strstr(bpf_map__name(map), ".rodata") || map == engine->programs->maps.bss)
+			continue;
+		if (r < 0 || engine->n_maps == ENGINE_MAPS)
+			return r < 0 ? r : -E2BIG;
+		kept = &engine->maps[engine->n_maps];
+		snprintf(kept->name, sizeof(kept->name), "%s", bpf_map__name(map));
+		r = fd_keep(bpf_map__fd(map), &kept->fd);
+		engine->n_maps += r == 0;
+	}
+	return r;
+}
+
+/* The state as a mapping of our own, as that of the skeleton goes with it. */
+static int state_map(struct engine *engine)
+{
+	struct bpf_map *bss = engine->programs->maps.bss;
+	size_t size = bpf_map__value_size(bss);
+	int fd, r = fd_keep(bpf_map__fd(bss), &fd);
+	void *state;
+
+	if (r < 0)
+		return r;
+	state = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	engine->view = state == MAP_FAILED ? NULL : view_new(fd, state, size);
+	if (engine->view) {
+		engine->state = state;
+		return 0;
+	}
+	if (state != MAP_FAILED)
+		munmap(state, size);
+	close(fd);
+	return -ENOMEM;
+}
+
+/* What is needed from here on: the rest is what libbpf knows of the programs, a megabyte. */
+static int programs_keep(struct engine *engine)
+{
+	const struct bpf_program *const programs[N_ENGINE_PROGRAMS] = {
+		[ENGINE_CALL] = engine->programs->progs.on_call,
+		[ENGINE_CALL_RETURN] = engine->programs->progs.on_call_return,
+		[ENGINE_LAUNCH] = engine->programs->progs.on_launch,
+		[ENGINE_ORDER] = engine->programs->progs.on_order,
+	};
+	int r = maps_keep(engine);
+
+	for (size_t i = 0; r == 0 && i < N_ENGINE_PROGRAMS; i++)
+		r = fd_keep(bpf_program__fd(programs[i]), &engine->program_fds[i]);
+	return r < 0 ? r : state_map(engine);
+}
+
+static void kept_done(struct engine *engine)
+{
+	for (size_t i = 0; i < engine->n_maps; i++)
+		close(engine->maps[i].fd);
+	for (size_t i = 0; i < N_ENGINE_PROGRAMS; i++)
+		if (engine->program_fds[i] >= 0)
+			close(engine->program_fds[i]);
+	if (!engine->view)
+		return;
+	munmap(engine->view->base, engine->view->size);
+	close(engine->view->fd);
+	free(engine->view);
+}
+
 static int programs_choose_rung(struct engine *engine, enum engine_rung wanted)
 {
 	bool registers = feature_works(FEATURE_REGISTERS);
@@ -265,12 +343,7 @@ static int programs_open(struct engine *engine, const struct engine_options *opt
 		r = trees_size(engine);
 	if (r == 0)
 		r = programs_load(engine, options->refusal);
-	if (r < 0)
-		return r;
-	engine->state = &engine->programs->bss->state;
-	engine->view = view_new(bpf_map__fd(engine->programs->maps.bss), engine->programs->bss,
-				bpf_map__value_size(engine->programs->maps.bss));
-	return engine->view ? 0 : -ENOMEM;
+	return r < 0 ? r : programs_keep(engine);
 }
 
 static int tracepoint_pin(struct engine *engine, struct bpf_program *program, const char *name)
@@ -340,7 +413,7 @@ static void engine_free(struct engine *engine)
 	builds_done(engine);
 	events_close(engine);
 	audit_bpf__destroy(engine->programs);
-	free(engine->view);
+	kept_done(engine);
 	if (engine->again_fd >= 0)
 		close(engine->again_fd);
 	if (engine->epoll_fd >= 0)
@@ -353,7 +426,7 @@ DEFINE_CLEANUP(struct engine *, engine_free)
 
 void engine_trim(struct engine *engine)
 {
-	view_trim(engine->view, (char *)engine->state->books - (char *)engine->programs->bss);
+	view_trim(engine->view, offsetof(struct audit_state, books));
 }
 
 static int engine_start(struct engine *engine, const struct engine_options *options)
@@ -363,6 +436,8 @@ static int engine_start(struct engine *engine, const struct engine_options *opti
 	control_set(engine, options);
 	tenants_count(engine);
 	r = tracepoints_attach(engine);
+	audit_bpf__destroy(engine->programs);
+	engine->programs = NULL;
 	if (r == 0)
 		copies_recorded(engine);
 	if (r < 0) {
@@ -394,6 +469,8 @@ int engine_open(const struct engine_options *options, struct engine **ret)
 	if (!engine)
 		return -ENOMEM;
 	engine->lock_fd = engine->holder_pidfd = engine->again_fd = -1;
+	for (size_t i = 0; i < N_ENGINE_PROGRAMS; i++)
+		engine->program_fds[i] = -1;
 	engine->copies_grace_ns = options->copies_grace_ns;
 	engine->launches = launches_new();
 	if (!engine->launches)
@@ -468,5 +545,8 @@ int engine_fd(const struct engine *engine)
 
 int engine_map_fd(const struct engine *engine, const char *name)
 {
-	return bpf_object__find_map_fd_by_name(engine->programs->obj, name);
+	for (size_t i = 0; i < engine->n_maps; i++)
+		if (strcmp(engine->maps[i].name, name) == 0)
+			return engine->maps[i].fd;
+	return -ENOENT;
 }

@@ -15,7 +15,6 @@
 #include <sys/sysmacros.h>
 
 #include "launch.h"
-#include "audit.skel.h"
 
 #define KEEP_NS 10000000000ULL /* probes stay so long after their need */
 
@@ -23,7 +22,7 @@
 
 static int links_make(struct engine *engine, struct launch_link *link, const struct probes *probes)
 {
-	int prog_fd = bpf_program__fd(engine->programs->progs.on_launch);
+	int prog_fd = engine->program_fds[ENGINE_LAUNCH];
 	size_t n = engine->many_launches ? 1 : probes->n;
 
 	link->fds = calloc(n, sizeof(*link->fds));

@@ -82,15 +82,35 @@ void links_let_go(const int *fds, size_t n);
 /** link_uprobe() - attach a program to one of them, where the kernel has no links of many probes; the same */
 int link_uprobe(int prog_fd, const struct probes *probes, size_t i);
 
+/* The programs that are attached or run again and again. */
+enum engine_program {
+	ENGINE_CALL,
+	ENGINE_CALL_RETURN,
+	ENGINE_LAUNCH,
+	ENGINE_ORDER,
+	N_ENGINE_PROGRAMS,
+};
+
+#define ENGINE_MAPS 16
+
+/** struct engine_map - a map, by its name in bpf/state.h */
+struct engine_map {
+	char name[16];
+	int fd;
+};
+
 struct engine {
 	char state_dir[PATH_MAX];
 	char links_dir[PATH_MAX + 8];
 	char generation_name[16];
 	uint32_t generation;
 	enum engine_rung rung;
-	bool many_probes;   /* one link holds all probes on a copy */
-	bool many_launches; /* and all on the launches of a process */
-	struct audit_bpf *programs;
+	bool many_probes;	    /* one link holds all probes on a copy */
+	bool many_launches;	    /* and all on the launches of a process */
+	struct audit_bpf *programs; /* NULL once they are loaded and attached: it is a megabyte */
+	int program_fds[N_ENGINE_PROGRAMS];
+	struct engine_map maps[ENGINE_MAPS];
+	size_t n_maps;
 	/* Shared with the programs and the holder. Tables are looked at by the functions below alone. */
 	struct audit_state *state;
 	struct view *view;

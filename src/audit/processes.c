@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "priv.h"
-#include "audit.skel.h"
 
 #define DROP_NS 300000000000ULL /* a credit that was used up is no end of anything, but a record */
 
@@ -64,7 +63,7 @@ static int order(struct engine *engine, const struct audit_order *order)
 	LIBBPF_OPTS(bpf_test_run_opts, options);
 
 	engine->state->order = *order;
-	if (bpf_prog_test_run_opts(bpf_program__fd(engine->programs->progs.on_order), &options))
+	if (bpf_prog_test_run_opts(engine->program_fds[ENGINE_ORDER], &options))
 		return -errno;
 	return engine->state->order.result;
 }
