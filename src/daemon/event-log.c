@@ -161,6 +161,11 @@ int event_log_open(const char *path, struct event_log **ret)
 	return 0;
 }
 
+void event_log_trim(struct event_log *log)
+{
+	sqlite3_db_release_memory(log->db);
+}
+
 void event_log_close(struct event_log *log)
 {
 	if (!log)

@@ -154,4 +154,7 @@ void event_log_set_max_pages(struct event_log *log, unsigned n);
 
 void event_log_close(struct event_log *log);
 
+/** event_log_trim() - free what is kept of the file in memory, and is read again where it is needed */
+void event_log_trim(struct event_log *log);
+
 #endif

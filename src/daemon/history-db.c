@@ -246,6 +246,11 @@ void history_db_set_max_pages(struct history_db *db, unsigned n)
 		execute(db, sql);
 }
 
+void history_db_trim(struct history_db *db)
+{
+	sqlite3_db_release_memory(db->db);
+}
+
 void history_db_close(struct history_db *db)
 {
 	if (!db)

@@ -82,6 +82,9 @@ void history_db_set_max_pages(struct history_db *db, unsigned n);
 
 void history_db_close(struct history_db *db);
 
+/** history_db_trim() - free what is kept of the file in memory, and is read again where it is needed */
+void history_db_trim(struct history_db *db);
+
 /* Binding and reading columns; a text that is not there is "". */
 void history_bind_text(sqlite3_stmt *s, int at, const char *text);
 void history_bind_number(sqlite3_stmt *s, int at, uint64_t number);

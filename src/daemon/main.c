@@ -216,6 +216,8 @@ static void trim(struct daemon *d)
 	if (d->trimmed_us && now_us < d->trimmed_us + TRIM_EVERY_US)
 		return;
 	d->trimmed_us = now_us;
+	event_log_trim(d->events);
+	history_db_trim(d->overuse->history);
 	trim_memory();
 }
 
