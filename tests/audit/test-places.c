@@ -6,6 +6,9 @@
  */
 #include "harness.h"
 
+#include <bpf/bpf.h>
+#include <limits.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #define LIMIT	 (1000 * MIB)
@@ -13,6 +16,7 @@
 #define NONE	 AUDIT_NO_DEVICE
 #define NEVER_NS (3000 * MILLISECOND)
 #define TIMES	 5
+#define CROWD	 12
 
 static struct bench b;
 
@@ -235,6 +239,62 @@ static int run_in_time(size_t i)
 	return -1;
 }
 
+/* Threads that wait inside the program. */
+static uint32_t n_waiting(void)
+{
+	char path[PATH_MAX];
+	uint32_t zero = 0, n = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/maps/n_waiting", b.state_dir);
+	fd = bpf_obj_get(path);
+	CHECK(fd >= 0 && bpf_map_lookup_elem(fd, &zero, &n) == 0);
+	close(fd);
+	return n;
+}
+
+static int one_of_many(_unused_ void *userdata)
+{
+	return context_on(0);
+}
+
+/*
+ * More than may wait at once, where there are few CPUs: they do not wait for what the devices tell, all get what
+ * they ask for, and nobody is taken for waiting afterwards.
+ */
+static void crowd(void)
+{
+	uint64_t unknown = b.n_events[AUDIT_EVENT_DEVICE_UNKNOWN];
+	pid_t pids[CROWD];
+
+	b.order[0] = b.order[1] = NONE;
+	for (int i = 0; i < CROWD; i++)
+		pids[i] = tenant_fork(&b, one_of_many, NULL);
+	for (int i = 0; i < CROWD; i++)
+		CHECK(tenant_wait(&b, pids[i]) == 0);
+	CHECK(WAIT_UNTIL(&b, b.n_events[AUDIT_EVENT_DEVICE_UNKNOWN] == unknown + CROWD));
+	CHECK(n_waiting() == 0);
+	printf("ok 'trap 13 a crowd starts together'\n");
+}
+
+/* Until it is killed. */
+static int again_and_again(_unused_ void *userdata)
+{
+	for (;;)
+		context_on(0);
+	return 0;
+}
+
+static void killed_while_it_waits(void)
+{
+	pid_t pid = tenant_fork(&b, again_and_again, NULL);
+
+	CHECK(WAIT_UNTIL(&b, n_waiting() == 1));
+	CHECK(kill(pid, SIGKILL) == 0 && tenant_wait(&b, pid) == 128 + SIGKILL);
+	CHECK(WAIT_UNTIL(&b, n_waiting() == 0));
+	printf("ok 'trap 13 who is killed waits no longer'\n");
+}
+
 int main(_unused_ int argc, char **argv)
 {
 	bench_open(&b, ENGINE_RUNG_AUTO, 4096 * MIB);
@@ -247,6 +307,9 @@ int main(_unused_ int argc, char **argv)
 		printf("ok 'trap 13 %s'\n", cases[i].name);
 	}
 	CHECK(WAIT_UNTIL(&b, b.n_events[AUDIT_EVENT_ELSEWHERE] == 1));
+	set_up(0);
+	crowd();
+	killed_while_it_waits();
 	bench_close(&b);
 	return 0;
 }
