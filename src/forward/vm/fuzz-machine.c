@@ -23,6 +23,7 @@ static size_t answer_write(const struct ram *ram, const struct chain *chain, con
 #include "forward/vm/fake-worker.h"
 #include "forward/wire.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 
 #define LOW_SIZE     (24ULL << 20)
@@ -517,8 +518,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct step step;
 	size_t n;
 
-	if (counts.inputs++ == 0)
+	if (counts.inputs++ == 0) {
 		atexit(say_what_was_reached);
+		/* As the broker does. */
+		signal(SIGPIPE, SIG_IGN);
+	}
 	log_init("fuzz", LOG_EMERG);
 	session_limit_bytes(MAX_BYTES);
 	machine.program = &program;
