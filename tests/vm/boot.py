@@ -175,7 +175,10 @@ class Guest:
         """What the console says next that matches; what was waited for before does not count. It comes byte by byte: a
         pattern has an end that the text before it is not taken for."""
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        goes_on = True
+        while goes_on and time.monotonic() < end:
+            # Looked at first: what it said last is read by then.
+            goes_on = self.reader.is_alive()
             found = re.compile(pattern).search(self.text, self.seen)
             if found:
                 self.seen = found.end()

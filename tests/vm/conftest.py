@@ -3,10 +3,12 @@ import functools
 import importlib.util
 import pathlib
 import shutil
+import socket
 import subprocess
 
 import pytest
 
+import broker as brokers
 from boot import Guest, unpacked
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -100,3 +102,62 @@ class Driver:
 def driver():
     """driver("oldest"): the guest's driver for that kernel, built once."""
     return functools.cache(Driver)
+
+
+def shell(line):
+    return ["sh", "-c", line]
+
+
+class Broker(brokers.Broker):
+    """For one virtual machine."""
+
+    def __init__(self, folder, env):
+        super().__init__("--vm", folder / "machine", env)
+
+    def devices(self, share="on"):
+        return ["-machine", "q35,memory-backend=ram", "-object", f"memory-backend-memfd,id=ram,size=1024M,share={share}",
+                "-chardev", f"socket,id=cotenant,path={self.socket}", "-device",
+                "vhost-user-fs-pci,chardev=cotenant,tag=cotenant,num-request-queues=2,queue-size=1024,page-per-vq=on"]
+
+
+@pytest.fixture
+def broker(gpu, tmp_path):
+    made = []
+
+    def make_broker(name="one"):
+        folder = tmp_path / name
+        folder.mkdir()
+        made.append(Broker(folder, gpu))
+        return made[-1]
+    yield make_broker
+    for one in made:
+        one.kill()
+
+
+# Where the device of a machine that runs can be put, and pulled out of.
+SLOT = ["-device", "pcie-root-port,id=gpu-slot,chassis=1"]
+
+
+def monitor(path, command):
+    """What QEMU's monitor says to a command."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(30)
+        connection.connect(str(path))
+        said = ""
+        for line in (None, command):
+            if line:
+                connection.sendall(line.encode() + b"\n")
+                said = ""
+            while not said.endswith("(qemu) "):
+                piece = connection.recv(4096).decode()
+                assert piece, f"the monitor has ended: {said}"
+                said += piece
+    return said
+
+
+def monitor_says(path, command, what):
+    """Does it? A QEMU that has just started does not listen yet."""
+    try:
+        return what in monitor(path, command)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole way: programs in a virtual machine, its kernel's driver, QEMU, broker, workers, software GPU."""
-import os
 import re
-import socket
 
 import pytest
 
-import broker as brokers
 from boot import boot, machine, make_initramfs
-from conftest import BUILD, LIBRARY, programs
+from conftest import BUILD, LIBRARY, SLOT, monitor, monitor_says, programs, shell
 from cudart import compiled
 from waiting import eventually
 
@@ -20,38 +17,8 @@ RUNTIME = BUILD / "softgpu/libcudart.so.13"
 LOST_MS = 2000
 # What an emulated machine adds whose host is busy.
 LATE_MS = 58000
-# How often a guest ends in each way; `make soak` has more of it.
-ENDS = int(os.environ.get("GUEST_ENDS", "5"))
-
-
-class Broker(brokers.Broker):
-    """For one virtual machine."""
-
-    def __init__(self, folder, env):
-        super().__init__("--vm", folder / "machine", env)
-
-    def devices(self, share="on"):
-        return ["-machine", "q35,memory-backend=ram", "-object", f"memory-backend-memfd,id=ram,size=1024M,share={share}",
-                "-chardev", f"socket,id=cotenant,path={self.socket}", "-device",
-                "vhost-user-fs-pci,chardev=cotenant,tag=cotenant,num-request-queues=2,queue-size=1024,page-per-vq=on"]
-
-
-@pytest.fixture
-def broker(gpu, tmp_path):
-    made = []
-
-    def make_broker(name="one"):
-        folder = tmp_path / name
-        folder.mkdir()
-        made.append(Broker(folder, gpu))
-        return made[-1]
-    yield make_broker
-    for one in made:
-        one.kill()
-
-
-def shell(line):
-    return ["sh", "-c", line]
+# How often a guest ends in each way; ends.py has more of it.
+ENDS = 5
 
 
 def counters_of(text):
@@ -156,23 +123,6 @@ def test_memory_that_is_not_shared_is_refused(tmp_path, driver, broker):
     assert "share=on" in results["reason"][1]
 
 
-def monitor(path, command):
-    """What QEMU's monitor says to a command."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(30)
-        connection.connect(str(path))
-        said = ""
-        for line in (None, command):
-            if line:
-                connection.sendall(line.encode() + b"\n")
-                said = ""
-            while not said.endswith("(qemu) "):
-                piece = connection.recv(4096).decode()
-                assert piece, f"the monitor has ended: {said}"
-                said += piece
-    return said
-
-
 def holder(folder, built, hold):
     """An initramfs whose guest holds memory and does what the console says: a letter for sysrq. The device is taken from
     a file system's driver that was there before."""
@@ -224,17 +174,6 @@ def test_guests_that_end_in_every_way(tmp_path, driver, broker, guest, own_progr
     bystander.seen = len(bystander.text)
     bystander.wait_for(r"round \d+")
     assert "lost" not in bystander.text and len(other.workers()) == 1
-
-
-SLOT = ["-device", "pcie-root-port,id=gpu-slot,chassis=1"]
-
-
-def monitor_says(path, command, what):
-    """Does it? A QEMU that has just started does not listen yet."""
-    try:
-        return what in monitor(path, command)
-    except (FileNotFoundError, ConnectionRefusedError):
-        return False
 
 
 def test_a_machine_is_saved_without_the_device(tmp_path, driver, broker, guest, own_program):
