@@ -55,7 +55,8 @@ static struct ptx_operand move_aside(struct parser *p, const struct raw *raw, en
 		bad_operand(p, "no place for a special register");
 		return reg;
 	}
-	memcpy(before, p->operands + insn.first, n * sizeof(before[0]));
+	if (n)
+		memcpy(before, p->operands + insn.first, n * sizeof(before[0]));
 	p->n_operands = insn.first;
 	reg.index = register_new(p, reg.cls);
 	p->insn = (struct ptx_insn){
