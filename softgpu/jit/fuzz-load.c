@@ -7,11 +7,32 @@
 
 #include "softgpu/jit/code.h"
 
+#define INSNS 64
+
+/* A kernel whose places are ends of it, places to enter, and neither, in turn; of all lanes and of none. */
+static const struct insn *insns(void)
+{
+	static struct insn made[INSNS];
+
+	for (u32 i = 0; i < INSNS; i++) {
+		made[i].fn = i % 3 == 0 || i == INSNS - 1 ? flow_enter
+			     : i % 3 == 1		  ? flow_ret
+							  : NULL;
+		made[i].guard = OPERAND_CONST;
+		made[i].guard_xor = i % 2 ? ALL_LANES : 0;
+		made[i].weight = 1;
+	}
+	return made;
+}
+
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	static const struct code code = {
-		.n_insns = 64,
+	static const u8 constants[4];
+	const struct code code = {
+		.insns = (struct insn *)insns(),
+		.constants = (u8 *)constants,
+		.n_insns = INSNS,
 		.n_enters = 3, /* as in the seed */
 		.scalars = 65536,
 		.class_count = { 16, 16, 16, 16, 16 },
