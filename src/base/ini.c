@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/ini.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdarg.h>
 
@@ -93,17 +95,11 @@ static int line_parse(const char *bytes, size_t len, unsigned number, struct ini
 /* Opens a gap for one line at index @at. */
 static int insert_line(struct ini *ini, size_t at, struct ini_line *line)
 {
-	struct ini_line *p;
-	size_t cap;
+	struct ini_line *p = array_room(ini->lines, ini->n_lines, &ini->cap, sizeof(*p));
 
-	if (ini->n_lines == ini->cap) {
-		cap = MAX(2 * ini->cap, 16U);
-		p = reallocarray(ini->lines, cap, sizeof(*p));
-		if (!p)
-			return -ENOMEM;
-		ini->lines = p;
-		ini->cap = cap;
-	}
+	if (!p)
+		return -ENOMEM;
+	ini->lines = p;
 	memmove(&ini->lines[at + 1], &ini->lines[at], (ini->n_lines - at) * sizeof(*ini->lines));
 	ini->lines[at] = *line;
 	ini->n_lines++;

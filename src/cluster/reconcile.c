@@ -5,6 +5,8 @@
  */
 #include "cluster/reconcile.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -35,15 +37,12 @@ static int action_add(struct pass *pass, const struct reconcile_action *action)
 {
 	struct reconcile_actions *actions = pass->actions;
 
-	if (actions->n == actions->cap) {
-		size_t cap = actions->cap ? 2 * actions->cap : 64;
-		void *items = reallocarray(actions->items, cap, sizeof(*actions->items));
+	void *items =
+		array_room(actions->items, actions->n, &actions->cap, sizeof(*actions->items));
 
-		if (!items)
-			return -ENOMEM;
-		actions->items = items;
-		actions->cap = cap;
-	}
+	if (!items)
+		return -ENOMEM;
+	actions->items = items;
 	actions->items[actions->n++] = *action;
 	return 0;
 }

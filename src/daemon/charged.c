@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/charged.h"
 
-#include "base/base.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <string.h>
 
 static struct charged *add_room(struct charged_list *list)
 {
-	size_t cap = MAX(2 * list->cap, (size_t)16);
-	void *items;
+	void *items = array_room(list->items, list->n, &list->cap, sizeof(*list->items));
 
-	if (list->n == list->cap) {
-		items = reallocarray(list->items, cap, sizeof(*list->items));
-		if (!items)
-			return NULL;
-		list->items = items;
-		list->cap = cap;
-	}
+	if (!items)
+		return NULL;
+	list->items = items;
 	return &list->items[list->n++];
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/event-owners.h"
 
+#include "base/array.h"
 #include "base/str.h"
 
 #include <string.h>
@@ -30,16 +31,11 @@ static size_t place_of(const struct event_owners *owners, uid_t uid, const char 
 
 static struct event_owner *insert(struct event_owners *owners, size_t at)
 {
-	size_t cap = MAX(2 * owners->cap, (size_t)16);
-	void *items;
+	void *items = array_room(owners->items, owners->n, &owners->cap, sizeof(*owners->items));
 
-	if (owners->n == owners->cap) {
-		items = reallocarray(owners->items, cap, sizeof(*owners->items));
-		if (!items)
-			return NULL;
-		owners->items = items;
-		owners->cap = cap;
-	}
+	if (!items)
+		return NULL;
+	owners->items = items;
 	memmove(&owners->items[at + 1], &owners->items[at],
 		(owners->n - at) * sizeof(*owners->items));
 	owners->n++;

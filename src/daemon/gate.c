@@ -5,6 +5,7 @@
  */
 #include "daemon/gate.h"
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/process.h"
@@ -203,21 +204,6 @@ static size_t place_of(const struct gate *gate, uint32_t pid)
 	return low;
 }
 
-static bool has_room(struct gate *gate)
-{
-	size_t cap = MAX(2 * gate->cap_reported, (size_t)64);
-	void *reported;
-
-	if (gate->n_reported < gate->cap_reported)
-		return true;
-	reported = reallocarray(gate->reported, cap, sizeof(*gate->reported));
-	if (!reported)
-		return false;
-	gate->reported = reported;
-	gate->cap_reported = cap;
-	return true;
-}
-
 /* Without memory it is left out, and reports its next allocation. */
 static void add_reported(struct gate *gate, uint32_t pid)
 {
@@ -226,9 +212,11 @@ static void add_reported(struct gate *gate, uint32_t pid)
 	struct reported *r;
 
 	if (at == gate->n_reported || gate->reported[at].pid != pid) {
-		if (!has_room(gate))
+		r = array_room(gate->reported, gate->n_reported, &gate->cap_reported, sizeof(*r));
+		if (!r)
 			return;
-		r = &gate->reported[at];
+		gate->reported = r;
+		r += at;
 		memmove(r + 1, r, (gate->n_reported++ - at) * sizeof(*r));
 		*r = (struct reported){ .pid = pid, .first_us = now_us };
 	}

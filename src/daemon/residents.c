@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/residents.h"
 
+#include "base/array.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -96,17 +97,13 @@ static void drop_dead(struct residents *residents)
 
 static int insert(struct residents *residents, struct resident *p)
 {
-	size_t at = place_of(residents, p->who.pid), cap;
-	void *items;
+	void *items = array_room(residents->items, residents->n, &residents->cap,
+				 sizeof(*residents->items));
+	size_t at = place_of(residents, p->who.pid);
 
-	if (residents->n == residents->cap) {
-		cap = MAX(2 * residents->cap, (size_t)16);
-		items = reallocarray(residents->items, cap, sizeof(*residents->items));
-		if (!items)
-			return -ENOMEM;
-		residents->items = items;
-		residents->cap = cap;
-	}
+	if (!items)
+		return -ENOMEM;
+	residents->items = items;
 	memmove(&residents->items[at + 1], &residents->items[at],
 		(residents->n - at) * sizeof(*residents->items));
 	residents->items[at] = p;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gate/pace.h"
 
+#include "base/array.h"
 #include "base/base.h"
 
 #include <errno.h>
@@ -21,16 +22,11 @@ static struct gate_paced *find(struct gate_pace *pace, uint32_t pid)
 
 static struct gate_paced *add_room(struct gate_pace *pace)
 {
-	size_t cap = MAX(2 * pace->cap, (size_t)16);
-	void *items;
+	void *items = array_room(pace->items, pace->n, &pace->cap, sizeof(*pace->items));
 
-	if (pace->n == pace->cap) {
-		items = reallocarray(pace->items, cap, sizeof(*pace->items));
-		if (!items)
-			return NULL;
-		pace->items = items;
-		pace->cap = cap;
-	}
+	if (!items)
+		return NULL;
+	pace->items = items;
 	return &pace->items[pace->n++];
 }
 
