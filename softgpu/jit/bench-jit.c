@@ -5,7 +5,6 @@
  * Times are those of the CPU; the gain of a second worker is one of wall clocks. All are medians.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -16,6 +15,7 @@
 #include "softgpu/exec/worker.h"
 #include "softgpu/jit/bench-kernels.h"
 #include "softgpu/jit/jit.h"
+#include "softgpu/jit/say.h"
 
 #define ROUNDS	   15
 #define RATIO_GOAL 2   /* times what C takes */
@@ -559,16 +559,6 @@ static void measure_stencil(void)
 	s.params[2] = N;
 	s.want = at(floats(N * N));
 	measure(&s);
-}
-
-static void say(const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vfprintf(stderr, format, ap);
-	va_end(ap);
-	fputc('\n', stderr);
 }
 
 int main(int argc, char **argv)

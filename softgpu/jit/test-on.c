@@ -3,23 +3,13 @@
  * Linked to a test of softgpu/exec: the same test with every kernel compiled. At its end something
  * must have been. Skipped where the CPU is not one that is compiled for.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "softgpu/exec/block.h"
 #include "softgpu/jit/code.h"
 #include "softgpu/jit/jit.h"
-
-static void say(const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vfprintf(stderr, format, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-}
+#include "softgpu/jit/say.h"
 
 __attribute__((constructor)) static void begin(void)
 {

@@ -6,7 +6,6 @@
  * Until then the entry goes past compiled code as it does where there is none. Back and forth, which
  * does not happen, is tried too: it meets states in which compiled code never began by itself.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,6 +13,7 @@
 #include "softgpu/exec/test-kit.h"
 #include "softgpu/jit/code.h"
 #include "softgpu/jit/jit.h"
+#include "softgpu/jit/say.h"
 
 #define REGS                                                                                       \
 	".reg .pred %p, %q; .reg .b32 %r<10>; .reg .b64 %x<10>; .reg .f32 %f<4>; "                 \
@@ -243,16 +243,6 @@ static void test_subject(const struct subject *s)
 	outcome_free(&want);
 	exec_image_free(image);
 	kit_reset();
-}
-
-static void say(const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vfprintf(stderr, format, ap);
-	va_end(ap);
-	fputc('\n', stderr);
 }
 
 int main(void)
