@@ -221,34 +221,35 @@ static void case_count(struct bench *b)
 	       ROUNDS);
 }
 
-/* Who is frozen is let go, and does not run: others do not wait for that, and it has what it asks for after all. */
-static void case_frozen(struct bench *b)
+/* Two wait: one that is frozen, and then, as the memory that they wait for is freed, another of @size, which gets it. */
+static pid_t pass_frozen(struct bench *b, uint64_t size, pid_t *ret_other)
 {
-	pid_t owner, frozen, other;
+	pid_t owner, frozen = hold_one(b, &owner);
 
-	cgroup_make();
-	frozen = hold_one(b, &owner);
 	cgroup_set("cgroup.procs", frozen);
 	cgroup_set("cgroup.freeze", 1);
-	other = start(b, &told[2], 300 * MIB);
+	*ret_other = start(b, &told[2], size);
 	CHECK(wait_until_held(b, 2));
 	CHECK(finish(b, &told[1], owner) == 0);
 	CHECK(wait_until(b, &told[2].done) && told[2].code == 0, "it waits for one that is frozen");
 	CHECK(!told[0].done);
 	cgroup_set("cgroup.freeze", 0);
+	return frozen;
+}
+
+/* Who is frozen is let go, and does not run: others do not wait for that, and it has what it asks for after all. */
+static void case_frozen(struct bench *b)
+{
+	pid_t frozen, other;
+
+	cgroup_make();
+	frozen = pass_frozen(b, 300 * MIB, &other);
 	CHECK(wait_until(b, &told[0].done) && told[0].code == 0);
 	CHECK(finish(b, &told[2], other) == 0 && finish(b, &told[0], frozen) == 0);
 	printf("ok 'holds: one that is frozen keeps nobody waiting, and is given what it asks for afterwards'\n");
 
 	/* The same where it does not fit any more when it runs again. */
-	frozen = hold_one(b, &owner);
-	cgroup_set("cgroup.procs", frozen);
-	cgroup_set("cgroup.freeze", 1);
-	other = start(b, &told[2], 700 * MIB);
-	CHECK(wait_until_held(b, 2));
-	CHECK(finish(b, &told[1], owner) == 0);
-	CHECK(wait_until(b, &told[2].done) && told[2].code == 0);
-	cgroup_set("cgroup.freeze", 0);
+	frozen = pass_frozen(b, 700 * MIB, &other);
 	CHECK(wait_until_held(b, 1) && !told[0].done);
 	CHECK(finish(b, &told[2], other) == 0);
 	CHECK(wait_until(b, &told[0].done) && told[0].code == 0);
