@@ -2,36 +2,15 @@
 #include "daemon/cgroup.h"
 
 #include "base/file.h"
+#include "base/mounts.h"
 #include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <mntent.h>
 #include <sys/stat.h>
 
 /* So many folders are open at once while one is walked through. */
 #define WALK_DEPTH 64
-
-/* @controller: NULL for the v2 hierarchy */
-static int find_mount(const char *controller, char **ret)
-{
-	FILE *f = setmntent("/proc/self/mounts", "re");
-	struct mntent *m;
-	int r = -ENODATA;
-
-	if (!f)
-		return -errno;
-	while ((m = getmntent(f))) {
-		if (!str_eq(m->mnt_type, controller ? "cgroup" : "cgroup2") ||
-		    (controller && !hasmntopt(m, controller)))
-			continue;
-		*ret = strdup(m->mnt_dir);
-		r = *ret ? 0 : -ENOMEM;
-		break;
-	}
-	endmntent(f);
-	return r;
-}
 
 /* Mounted once, when the host starts: looked up once, as cgroups are looked at all the time. */
 int cgroup_mount(char **ret)
@@ -40,7 +19,7 @@ int cgroup_mount(char **ret)
 	int r = 0;
 
 	if (!mount)
-		r = find_mount(NULL, &mount);
+		r = mounts_find_cgroup(NULL, &mount);
 	if (r < 0)
 		return r;
 	*ret = strdup(mount);
@@ -49,7 +28,7 @@ int cgroup_mount(char **ret)
 
 int cgroup_v1_mount(const char *controller, char **ret)
 {
-	return find_mount(controller, ret);
+	return mounts_find_cgroup(controller, ret);
 }
 
 int cgroup_dir(const char *path, char **ret)
