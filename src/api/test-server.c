@@ -66,7 +66,7 @@ static void wait_for(const char *path)
 	for (i = 0; i < 6000 && r < 0; i++) {
 		_cleanup_free_ char *text = NULL;
 
-		r = api_request(path, API_METRICS, NULL, &text, &error);
+		r = api_request(path, API_WITHIN_MS, API_METRICS, NULL, &text, &error);
 		if (r < 0)
 			usleep(10000);
 	}
@@ -78,20 +78,21 @@ static void test_calls(const char *path)
 	struct api_error error = {};
 	json_t *reply = NULL;
 
-	check(api_request(path, API_METRICS, NULL, &text, &error) == 0 &&
+	check(api_request(path, API_WITHIN_MS, API_METRICS, NULL, &text, &error) == 0 &&
 		      str_eq(text, "metric 1\n"),
 	      "api: plain text");
-	check(api_request_json(path, API_DAEMON_VERSION, NULL, &reply, &error) == 0 &&
+	check(api_request_json(path, API_WITHIN_MS, API_DAEMON_VERSION, NULL, &reply, &error) ==
+			      0 &&
 		      json_integer_value(json_object_get(reply, "pid")) == getpid() &&
 		      json_integer_value(json_object_get(reply, "uid")) == getuid(),
 	      "api: the kernel says who calls");
 	json_decref(reply);
-	check(api_request_json(path, API_TENANTS_SHOW, json_pack("{s:s}", "tenant", "bob"), &reply,
-			       &error) < 0 &&
+	check(api_request_json(path, API_WITHIN_MS, API_TENANTS_SHOW,
+			       json_pack("{s:s}", "tenant", "bob"), &reply, &error) < 0 &&
 		      error.status == 404 && strstr(error.message, "bob") &&
 		      strstr(error.hint, "cotenant list"),
 	      "api: a refusal with its hint");
-	check(api_request_json(path, API_TENANTS_SHOW, NULL, &reply, &error) < 0 &&
+	check(api_request_json(path, API_WITHIN_MS, API_TENANTS_SHOW, NULL, &reply, &error) < 0 &&
 		      error.status == 400,
 	      "api: arguments are checked before the handler");
 }
@@ -107,10 +108,11 @@ static void test_late_answer(const char *path)
 		/* Comes second, whatever the order of the two processes. */
 		do {
 			usleep(50000);
-		} while (api_request_json(path, API_DAEMON_VERSION, NULL, &reply, &error) == 0);
+		} while (api_request_json(path, API_WITHIN_MS, API_DAEMON_VERSION, NULL, &reply,
+					  &error) == 0);
 		_exit(0);
 	}
-	check(api_request_json(path, API_EVENTS_LIST, NULL, &reply, &error) == 0 &&
+	check(api_request_json(path, API_WITHIN_MS, API_EVENTS_LIST, NULL, &reply, &error) == 0 &&
 		      json_is_true(json_object_get(reply, "late")),
 	      "api: a call that was kept is answered later");
 	json_decref(reply);
@@ -173,7 +175,7 @@ static void test_caps(const char *path)
 	}
 	check(read(said[0], &kept, sizeof(kept)) == sizeof(kept) && kept > 0 && kept < GREED,
 	      "api: a user has so many connections and no more");
-	check(api_request(path, API_METRICS, NULL, &text, &error) == 0,
+	check(api_request(path, API_WITHIN_MS, API_METRICS, NULL, &text, &error) == 0,
 	      "api: others are answered meanwhile");
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
@@ -190,8 +192,8 @@ int main(void)
 	if (!mkdtemp(dir) || chmod(dir, 0755) < 0)
 		return 1;
 	path = str_format("%s/socket", dir);
-	check(api_request(path, API_METRICS, NULL, &text, &error) < 0 && error.status == 503 &&
-		      *error.hint,
+	check(api_request(path, API_WITHIN_MS, API_METRICS, NULL, &text, &error) < 0 &&
+		      error.status == 503 && *error.hint,
 	      "api: nobody listens, and what to do about it");
 	child = fork();
 	if (child == 0)

@@ -89,13 +89,16 @@ int child_wait(pid_t child, const sigset_t *set, void (*each_second)(void *userd
 	}
 }
 
+/* Whoever has run a command waits for its end, and not for what becomes of the tenant. */
+#define END_WITHIN_MS 10000
+
 /* The daemon's answer; NULL where it knows of no such tenant, or gives none. */
 static json_t *tenant_ended(const struct ctl *ctl, const char *tenant)
 {
 	struct api_error error;
 	json_t *reply;
 
-	if (!tenant || api_request_json(ctl->socket, API_RUN_END,
+	if (!tenant || api_request_json(ctl->socket, END_WITHIN_MS, API_RUN_END,
 					json_pack("{s:s}", "tenant", tenant), &reply, &error) < 0)
 		return NULL;
 	return reply;

@@ -24,7 +24,7 @@ int ctl_call(const struct ctl *ctl, enum api_method_id method, json_t *args, jso
 {
 	struct api_error error;
 
-	if (api_request_json(ctl->socket, method, args, ret, &error) < 0)
+	if (api_request_json(ctl->socket, API_WITHIN_MS, method, args, ret, &error) < 0)
 		return ctl_fail(ctl, &error);
 	return 0;
 }

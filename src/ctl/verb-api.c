@@ -109,7 +109,7 @@ int verb_metrics(const struct ctl *ctl)
 	_cleanup_free_ char *text = NULL;
 	struct api_error error;
 
-	if (api_request(ctl->socket, API_METRICS, NULL, &text, &error) < 0)
+	if (api_request(ctl->socket, API_WITHIN_MS, API_METRICS, NULL, &text, &error) < 0)
 		return ctl_fail(ctl, &error);
 	if (ctl->json)
 		return ctl_print_json(json_pack("{s:s}", "metrics", text));
@@ -117,13 +117,17 @@ int verb_metrics(const struct ctl *ctl)
 	return 0;
 }
 
+/* It is a part of the answer, and not all of it. */
+#define VERSION_WITHIN_MS 5000
+
 int verb_version(const struct ctl *ctl)
 {
 	struct api_error error;
 	json_t *reply = NULL;
 
 	/* The command's own version is worth telling also when no daemon answers. */
-	if (api_request_json(ctl->socket, API_DAEMON_VERSION, NULL, &reply, &error) < 0)
+	if (api_request_json(ctl->socket, VERSION_WITHIN_MS, API_DAEMON_VERSION, NULL, &reply,
+			     &error) < 0)
 		reply = NULL;
 	if (ctl->json)
 		return ctl_print_json(

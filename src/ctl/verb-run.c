@@ -68,6 +68,8 @@ static int keep_gate(const struct ctl *ctl, pid_t child, int door)
 }
 
 #define SAID_AFTER_MS 500
+/* Signals are handed on between two questions. */
+#define WAITS_WITHIN_MS 1000
 
 /* @ticket: of the latest call that the user was told of; @any: one of those still waits */
 struct waits {
@@ -98,7 +100,7 @@ static void show_waits(void *userdata)
 	bool any = false;
 	size_t i;
 
-	if (api_request_json(waits->ctl->socket, API_TENANTS_SHOW,
+	if (api_request_json(waits->ctl->socket, WAITS_WITHIN_MS, API_TENANTS_SHOW,
 			     json_pack("{s:s}", "tenant", waits->tenant), &reply, &error) < 0)
 		return;
 	json_array_foreach(json_object_get(reply, "waiting"), i, call) {

@@ -76,8 +76,8 @@ static void keep_limits(const struct ctl *ctl, const char *name)
 	struct api_error error;
 	json_t *tenant, *vm;
 
-	if (api_request_json(ctl->socket, API_TENANTS_SHOW, json_pack("{s:s}", "tenant", name),
-			     &tenant, &error) < 0)
+	if (api_request_json(ctl->socket, API_WITHIN_MS, API_TENANTS_SHOW,
+			     json_pack("{s:s}", "tenant", name), &tenant, &error) < 0)
 		return;
 	vm = json_pack("{s:O, s:O}", "limits", json_object_get(tenant, "limits"), "gpus",
 		       json_object_get(tenant, "gpus"));
@@ -164,7 +164,8 @@ static json_t *running_tenants(const struct ctl *ctl)
 	struct api_error error;
 	json_t *reply;
 
-	if (api_request_json(ctl->socket, API_TENANTS_LIST, json_object(), &reply, &error) < 0)
+	if (api_request_json(ctl->socket, API_WITHIN_MS, API_TENANTS_LIST, json_object(), &reply,
+			     &error) < 0)
 		return json_object();
 	return reply;
 }

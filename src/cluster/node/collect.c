@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster/node/collect.h"
 
+#include "cluster/channel.h"
+
 #include "api/client.h"
 
 #include "base/str.h"
@@ -111,28 +113,31 @@ int collect_report(const json_t *devices, const json_t *tenants, const json_t *i
 	return r;
 }
 
-static int ask(const char *socket, enum api_method_id method, json_t *args, json_t **ret,
-	       char reason[REPORT_REASON])
+static int ask(const char *socket, uint64_t until_ms, enum api_method_id method, json_t *args,
+	       json_t **ret, char reason[REPORT_REASON])
 {
+	uint64_t now_ms = channel_now_ms();
 	struct api_error error = {};
 
-	if (api_request_json(socket, method, args, ret, &error) == 0)
+	if (api_request_json(socket, until_ms - MIN(now_ms, until_ms), method, args, ret, &error) ==
+	    0)
 		return 0;
 	str_copy(reason, REPORT_REASON, error.message);
 	return -EIO;
 }
 
-int collect_ask(const char *socket, struct report *report, char reason[REPORT_REASON])
+int collect_ask(const char *socket, uint64_t until_ms, struct report *report,
+		char reason[REPORT_REASON])
 {
 	json_t *devices = NULL, *tenants = NULL, *incidents = NULL;
 	int r;
 
-	r = ask(socket, API_DEVICES_LIST, NULL, &devices, reason);
+	r = ask(socket, until_ms, API_DEVICES_LIST, NULL, &devices, reason);
 	if (r == 0)
-		r = ask(socket, API_TENANTS_LIST, NULL, &tenants, reason);
+		r = ask(socket, until_ms, API_TENANTS_LIST, NULL, &tenants, reason);
 	if (r == 0)
-		r = ask(socket, API_INCIDENTS_LIST, json_pack("{s:i}", "limit", REPORT_INCIDENTS),
-			&incidents, reason);
+		r = ask(socket, until_ms, API_INCIDENTS_LIST,
+			json_pack("{s:i}", "limit", REPORT_INCIDENTS), &incidents, reason);
 	if (r == 0)
 		r = collect_report(devices, tenants, incidents, report);
 	json_decref(devices);

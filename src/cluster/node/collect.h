@@ -24,10 +24,12 @@ int collect_report(const json_t *devices, const json_t *tenants, const json_t *i
 
 /**
  * collect_ask() - ask the daemon, and make one of what it says
+ * @until_ms:	of channel_now_ms(): who has not answered by then does not answer
  * @reason:	filled in on -EIO
  *
  * Return: 0, -EIO or -ENOMEM.
  */
-int collect_ask(const char *socket, struct report *report, char reason[REPORT_REASON]);
+int collect_ask(const char *socket, uint64_t until_ms, struct report *report,
+		char reason[REPORT_REASON]);
 
 #endif

@@ -26,8 +26,8 @@ static int failed(char reason[TELL_REASON], const char *fmt, ...)
 	return -EIO;
 }
 
-static int make_report(const struct tell_options *o, const char *nonce, char **ret_sealed,
-		       char reason[TELL_REASON])
+static int make_report(const struct tell_options *o, uint64_t until_ms, const char *nonce,
+		       char **ret_sealed, char reason[TELL_REASON])
 {
 	_cleanup_(report_done) struct report report = {};
 	char why[REPORT_REASON] = "no memory";
@@ -36,7 +36,7 @@ static int make_report(const struct tell_options *o, const char *nonce, char **r
 	if (!str_copy(report.node, sizeof(report.node), o->node) ||
 	    !str_copy(report.nonce, sizeof(report.nonce), nonce))
 		return failed(reason, "the controller says what is no nonce");
-	if (collect_ask(o->socket, &report, why) < 0)
+	if (collect_ask(o->socket, until_ms, &report, why) < 0)
 		return failed(reason, "%s", why);
 	text = report_print(&report);
 	if (!text || seal_close(o->munge_socket, o->controller_uid, text, ret_sealed, why) < 0)
@@ -83,7 +83,7 @@ int tell_controller(const struct tell_options *o, char reason[TELL_REASON])
 	r = channel_read(fd, ANSWER_BYTES, until_ms, &nonce);
 	if (r < 0)
 		return failed(reason, "the controller asks nothing: %s", strerror(-r));
-	r = make_report(o, nonce, &sealed, reason);
+	r = make_report(o, until_ms, nonce, &sealed, reason);
 	if (r < 0)
 		return r;
 	r = channel_write(fd, sealed, until_ms);

@@ -31,6 +31,7 @@ SPANK_PLUGIN(cotenant, 1)
 /* A daemon that is being upgraded is back before this. */
 #define WAIT_FOR_DAEMON_MS 10000
 #define TRY_EVERY_MS	   100
+#define END_WITHIN_MS	   5000
 
 /* A list of the devices of a node, by their UUIDs. */
 #define DEVICES_SIZE 4096
@@ -211,13 +212,15 @@ static json_t *limits_of(uint64_t low_mib)
 static int call_daemon(enum api_method_id method, json_t *args, json_t **ret,
 		       struct api_error *error)
 {
-	uint64_t until = clock_now_ms(CLOCK_MONOTONIC) + WAIT_FOR_DAEMON_MS;
+	uint64_t now = clock_now_ms(CLOCK_MONOTONIC), until = now + WAIT_FOR_DAEMON_MS;
 	int r;
 
 	for (;;) {
 		*error = (struct api_error){};
-		r = api_request_json(socket_path, method, json_incref(args), ret, error);
-		if (r == 0 || error->status != 503 || clock_now_ms(CLOCK_MONOTONIC) >= until)
+		r = api_request_json(socket_path, until - now, method, json_incref(args), ret,
+				     error);
+		now = clock_now_ms(CLOCK_MONOTONIC);
+		if (r == 0 || error->status != 503 || now >= until)
 			break;
 		usleep(TRY_EVERY_MS * 1000);
 	}
@@ -301,8 +304,8 @@ int slurm_spank_exit(spank_t spank, _unused_ int n_arguments, _unused_ char **ar
 	    spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
 		return 0;
 	snprintf(name, sizeof(name), "job-%" PRIu32, job);
-	if (api_request_json(socket_path, API_RUN_END, json_pack("{s:s}", "tenant", name), &reply,
-			     &error) == 0)
+	if (api_request_json(socket_path, END_WITHIN_MS, API_RUN_END,
+			     json_pack("{s:s}", "tenant", name), &reply, &error) == 0)
 		json_decref(reply);
 	return 0;
 }
