@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes that nobody reaches: what Slurm starts elsewhere has ended there before. cuts.py cuts them at random."""
+import contextlib
+import os
+import pathlib
 import re
+import signal
 
 import pytest
 
@@ -18,8 +22,32 @@ def hearing(networked, tmp_path):
         yield hearing
 
 
+def freeze(pid):
+    """As Slurm suspends a job: not even SIGKILL ends who is in a freezer of v1."""
+    with open(f"/proc/{pid}/cgroup") as lines:
+        path = next((line.strip().split(":", 2)[2] for line in lines if ":freezer:" in line), None)
+    if path:
+        pathlib.Path(f"/sys/fs/cgroup/freezer{path}/freezer.state").write_text("FROZEN")
+
+
+@contextlib.contextmanager
+def standing_still(networked, hearing, node):
+    """A node on which nobody answers cotenant-node: neither the daemon, nor the disk on which it writes."""
+    daemon = networked.nodes[node].daemon
+    # It is there for moments while the lease is written.
+    eventually(lambda: not os.system(f"mkfifo {hearing.leases[node]}.new~ 2>/dev/null"), "no disk answers")
+    daemon.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        daemon.send_signal(signal.SIGCONT)
+
+
 def test_what_runs_on_nodes_that_are_cut_off_ends_before_it_is_started_elsewhere(networked, hearing):
-    """Also where who ends it has heard nothing himself: the one before him was killed, and had written it down."""
+    """
+    Also where who ends it has heard nothing himself: the one before him was killed, and had written it down. And where
+    he is alone: what runs is frozen, the daemon stands still, and so does whoever writes to the disk.
+    """
     network = networked.network
     web = Service(hearing, "web")
     first = [web.goes_on()]
@@ -35,11 +63,14 @@ def test_what_runs_on_nodes_that_are_cut_off_ends_before_it_is_started_elsewhere
     hearing.kill_node(restarted)
     network.cut(restarted)
     hearing.start_node(restarted)
-    network.cut(other)
-    for service, was in zip([web, base], first):
-        now = service.goes_on(besides=[was])
-        assert now[0] not in (restarted, other) and service.overlap() == 0, service.runs()
-        assert re.search(rf"job-{was[1]} is (ended|killed)", hearing.said(was[0]))
+    with standing_still(networked, hearing, other):
+        network.cut(other)
+        freeze(first[1][2])
+        for service, was in zip([web, base], first):
+            now = service.goes_on(besides=[was])
+            assert not pathlib.Path(f"/proc/{was[2]}").exists(), f"{was} is there still"
+            assert now[0] not in (restarted, other) and service.overlap() == 0, service.runs()
+        assert re.search(rf"job-{first[0][1]} is (ended|killed)", hearing.said(restarted))
     assert stays.alloc(GIB // 4) > 0
     for node in (restarted, other):
         network.mend(node)

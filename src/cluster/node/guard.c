@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slurm is asked by a program of its own, as its library may keep whoever calls it waiting for as long as
- * it likes. It prints a line for each answer; all that is done here is to wait for the next one, or for
- * the end of the lease. Whichever of the two is killed is started anew with the latest line.
+ * it likes. It prints a line for each answer. Whichever of the two is killed is started anew with the
+ * latest line.
+ *
+ * One thread waits for the next line, or for the end of the lease, and ends what is to end. Nothing that it
+ * does depends on anybody else: no disk, no log, no start of a program, neither cotenantd nor the network, and
+ * none of the node's memory that was taken from it. A second thread writes the lease down, tells the log, and
+ * starts the program; it may stand still, and then the lease runs out as well.
+ *
+ *	cotenant-slurm -- lines --> deadline: lease -- SIGTERM, SIGKILL --> jobs
+ *	      ^                        | a copy of it, what was done
+ *	      +------- starts ------ helper -- file, log
  */
 #include "cluster/node/guard.h"
 
+#include "cluster/node/jobs.h"
 #include "cluster/node/lease-memory.h"
 
-#include "api/client.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -18,7 +28,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 extern char **environ;
@@ -28,94 +42,342 @@ extern char **environ;
 #define LOOK_MOST_MS   500 /* poll() does not count while the machine sleeps */
 #define LOOK_AGAIN_MS  100
 #define START_AGAIN_MS 1000
+#define BEFORE_OTHERS  -15 /* of the processors: who ends something goes before what is to end */
+
+/**
+ * struct news - what the deadline has done, for the log
+ * @told:	who was told to end, since it was logged last
+ * @error:	what came of the latest attempt, 0 where that was good
+ */
+struct news {
+	struct jobs_told told;
+	bool is_kill;
+	int error;
+};
 
 /**
  * struct guard - all of it
- * @memory:	the lease, and the latest line
- * @is_told:	the jobs have been told to end, since Slurm was heard last
- * @has_complained:	what does not work is in the log, since it worked last
- * @save_error:	the one of @memory that is in the log
- * @pid:	of the program that asks Slurm; 0 where it does not run
- * @fd:		what it prints, -1 likewise
+ * @jobs, @fd, @line, @len, @is_told:	the deadline's own
+ * @fd:		what the program prints, -1 where there is none
  * @line:	the beginning of its next line
- * @start_ms:	not before that is it started again
+ * @is_told:	the jobs have been told to end, since Slurm was heard last
+ * @wake_fd:	a program was started
+ * @memory:	the lease, and the latest line; changed by the deadline alone, and read by the other with the lock
+ * @pid, @pipe:	of the program that runs; 0 and -1 where there is none
+ * @has_ended:	the deadline has let go of it
  */
 struct guard {
 	const struct guard_options *options;
-	struct lease_memory memory;
-	bool is_told;
-	bool has_complained;
-	int save_error;
-	pid_t pid;
+	struct jobs jobs;
 	int fd;
 	char line[CONTACT_LINE_SIZE];
 	size_t len;
+	bool is_told;
+	int wake_fd;
+	pthread_mutex_t lock; /* of all below; held by neither while anything waits */
+	pthread_cond_t wanted;
+	struct lease_memory memory;
+	struct news news;
+	pid_t pid;
+	int pipe;
+	bool has_ended;
+	bool is_over;
+};
+
+/* --- the helper: all that may wait --- */
+
+/**
+ * struct helper - what it knows beside
+ * @copy:	of the memory, which is written down without the lock
+ * @kept:	the jobs that the log was told of, NULL for none yet
+ * @start_ms:	not before that is the program started again
+ * @save_error, @end_error:	what the log was told of
+ * @has_complained:	that the program does not work is in the log
+ */
+struct helper {
+	struct guard *guard;
+	struct lease_memory copy;
+	char *kept;
 	uint64_t start_ms;
+	int save_error;
+	int end_error;
+	bool has_complained;
 };
 
 /* What goes on fills no log. */
-static int complain(struct guard *g, int r, const char *what, const char *why)
+static void complain_of_program(struct helper *h, int r, const char *what)
 {
-	if (!g->has_complained)
-		log_warn(r, "%s%s", what, why);
-	g->has_complained = true;
-	return r;
+	if (!h->has_complained)
+		log_warn(r, "%s%s", what, h->guard->options->batch_program);
+	h->has_complained = true;
 }
 
-/* --- what Slurm says --- */
-
-static int start_program(struct guard *g)
+static int spawn(const struct helper *h, pid_t *ret_pid, int *ret_pipe)
 {
-	char *arguments[] = { (char *)g->options->batch_program, (char *)"contact",
-			      (char *)g->options->node, *g->memory.said ? g->memory.said : NULL,
+	const struct guard_options *options = h->guard->options;
+	char *arguments[] = { (char *)options->batch_program, (char *)"contact",
+			      (char *)options->node, *h->copy.said ? (char *)h->copy.said : NULL,
 			      NULL };
+	_cleanup_close_ int reads = -1, writes = -1;
 	posix_spawn_file_actions_t files;
 	int ends[2], r;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
+	reads = ends[0];
+	writes = ends[1];
+	r = fd_set_nonblock(reads);
+	if (r < 0)
+		return r;
 	posix_spawn_file_actions_init(&files);
-	r = posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+	r = posix_spawn_file_actions_adddup2(&files, writes, STDOUT_FILENO);
 	if (r == 0)
-		r = posix_spawnp(&g->pid, arguments[0], &files, NULL, arguments, environ);
+		r = posix_spawnp(ret_pid, arguments[0], &files, NULL, arguments, environ);
 	posix_spawn_file_actions_destroy(&files);
-	close(ends[1]);
-	if (r != 0) {
-		close(ends[0]);
-		g->pid = 0;
-		return -r;
-	}
-	g->fd = ends[0];
-	g->len = 0;
-	return 0;
+	if (r == 0)
+		*ret_pipe = TAKE_FD(reads);
+	return -r;
 }
+
+static void start_program(struct helper *h)
+{
+	struct guard *g = h->guard;
+	int pipe = -1, r;
+	pid_t pid = 0;
+
+	h->start_ms = clock_now_ms(CLOCK_BOOTTIME) + START_AGAIN_MS;
+	r = spawn(h, &pid, &pipe);
+	if (r < 0) {
+		complain_of_program(h, r, "cannot start ");
+		return;
+	}
+	pthread_mutex_lock(&g->lock);
+	g->pid = pid;
+	g->pipe = pipe;
+	pthread_mutex_unlock(&g->lock);
+	eventfd_write(g->wake_fd, 1);
+}
+
+static void bury_program(struct helper *h, pid_t pid)
+{
+	struct guard *g = h->guard;
+
+	complain_of_program(h, 0, "it has ended: ");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	h->start_ms = clock_now_ms(CLOCK_BOOTTIME) + START_AGAIN_MS;
+	pthread_mutex_lock(&g->lock);
+	g->pid = 0;
+	g->has_ended = false;
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void log_news(struct helper *h, const struct news *news)
+{
+	size_t i;
+
+	if (news->error && news->error != h->end_error)
+		log_warn(news->error, "not all that is to end can be found");
+	h->end_error = news->error;
+	for (i = 0; i < news->told.n_jobs; i++)
+		log_warn(0,
+			 "Slurm does not hear this node: job-%" PRIu32
+			 " is %s, as it may be started elsewhere",
+			 news->told.jobs[i], news->is_kill ? "killed" : "ended");
+}
+
+/* Once of each error, whether it was saved because Slurm is heard, or because it is not. */
+static void save(struct helper *h)
+{
+	const char *kept = lease_memory_kept(&h->copy);
+	int r = lease_memory_save(&h->copy);
+
+	if (r < 0 && r != h->save_error)
+		log_warn(
+			r,
+			"cannot write %s: if this is ended, it is not known when Slurm was heard last",
+			h->guard->options->state);
+	h->save_error = r;
+	h->has_complained = false;
+	if (h->kept && !str_eq(h->kept, kept))
+		log_info("Slurm starts nowhere else, of its jobs here: %s", *kept ? kept : "none");
+	free(h->kept);
+	h->kept = strdup(kept);
+}
+
+/* Called with the lock, and returns with it; it is let go wherever something may wait. */
+static void wait_for_work(struct helper *h)
+{
+	uint64_t now_ms = clock_now_ms(CLOCK_BOOTTIME), wait_ms = START_AGAIN_MS, until_ns;
+	struct guard *g = h->guard;
+	struct timespec until;
+
+	if (!g->pid && h->start_ms > now_ms)
+		wait_ms = MIN(wait_ms, h->start_ms - now_ms);
+	until_ns = clock_now_ns(CLOCK_MONOTONIC) + wait_ms * 1000000;
+	until = (struct timespec){ until_ns / 1000000000, until_ns % 1000000000 };
+	pthread_cond_clockwait(&g->wanted, &g->lock, CLOCK_MONOTONIC, &until);
+}
+
+/* Return: whether there was something to do. */
+static bool do_work(struct helper *h)
+{
+	struct guard *g = h->guard;
+	struct news news = g->news;
+	pid_t buried = g->has_ended ? g->pid : 0;
+	bool is_unsaved = g->memory.is_unsaved, is_absent = !g->pid;
+
+	h->copy = g->memory;
+	g->memory.is_unsaved = false;
+	g->news.told.n_jobs = 0;
+	pthread_mutex_unlock(&g->lock);
+	if (is_unsaved)
+		save(h);
+	log_news(h, &news);
+	if (buried)
+		bury_program(h, buried);
+	is_absent &= clock_now_ms(CLOCK_BOOTTIME) >= h->start_ms;
+	if (is_absent)
+		start_program(h);
+	pthread_mutex_lock(&g->lock);
+	return is_unsaved || buried || is_absent;
+}
+
+static void *help(void *userdata)
+{
+	static struct helper helper;
+	struct guard *g = userdata;
+
+	helper.guard = g;
+	helper.kept = strdup("");
+	pthread_mutex_lock(&g->lock);
+	while (!g->is_over) {
+		if (!do_work(&helper))
+			wait_for_work(&helper);
+	}
+	pthread_mutex_unlock(&g->lock);
+	return NULL;
+}
+
+/* --- the deadline: what Slurm says --- */
 
 static void end_program(struct guard *g)
 {
-	if (g->pid) {
-		kill(g->pid, SIGKILL);
-		waitpid(g->pid, NULL, 0);
-		close(g->fd);
-	}
-	g->pid = 0;
+	close(g->fd);
 	g->fd = -1;
-	g->start_ms = clock_now_ms(CLOCK_BOOTTIME) + START_AGAIN_MS;
+	g->len = 0;
+	pthread_mutex_lock(&g->lock);
+	g->has_ended = true;
+	pthread_cond_signal(&g->wanted);
+	pthread_mutex_unlock(&g->lock);
 }
 
-/* Return: whether it was started just now, or tried to: on a busy machine that may take seconds. */
-static bool keep_running(struct guard *g)
+static void take_line(struct guard *g, const char *line)
 {
-	int r;
-
-	if (g->pid || clock_now_ms(CLOCK_BOOTTIME) < g->start_ms)
-		return false;
-	r = start_program(g);
-	if (r < 0) {
-		complain(g, r, "cannot start ", g->options->batch_program);
-		g->start_ms = clock_now_ms(CLOCK_BOOTTIME) + START_AGAIN_MS;
-	}
-	return true;
+	pthread_mutex_lock(&g->lock);
+	if (lease_memory_hear(&g->memory, line, clock_now_ms(CLOCK_BOOTTIME)) == 0)
+		pthread_cond_signal(&g->wanted);
+	pthread_mutex_unlock(&g->lock);
 }
+
+static void read_lines(struct guard *g)
+{
+	/* It is never more; a compiler that does not see it takes the room for without bounds. */
+	size_t len = MIN(g->len, sizeof(g->line) - 1);
+	ssize_t n = read(g->fd, g->line + len, sizeof(g->line) - 1 - len);
+	char *begin = g->line, *end;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		end_program(g);
+		return;
+	}
+	g->len += n;
+	g->line[g->len] = '\0';
+	while ((end = strchr(begin, '\n'))) {
+		*end = '\0';
+		take_line(g, begin);
+		begin = end + 1;
+	}
+	g->len -= begin - g->line;
+	memmove(g->line, begin, g->len);
+	/* A line without an end is none of that program's. */
+	if (g->len == sizeof(g->line) - 1)
+		end_program(g);
+}
+
+static void take_program(struct guard *g)
+{
+	eventfd_t unused;
+
+	eventfd_read(g->wake_fd, &unused);
+	pthread_mutex_lock(&g->lock);
+	g->fd = g->pipe;
+	g->pipe = -1;
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* --- the deadline: the end of what runs here --- */
+
+/* Return: whether none was left that may be started elsewhere. */
+static bool end_jobs(struct guard *g, bool is_kill)
+{
+	const struct jobs_order order = { g->options->node, lease_memory_kept(&g->memory),
+					  is_kill };
+	struct jobs_told told = {};
+	int r = jobs_end(&g->jobs, &order, &told);
+
+	pthread_mutex_lock(&g->lock);
+	g->news.error = r;
+	if (told.n_jobs) {
+		g->news.told = told;
+		g->news.is_kill = is_kill;
+	}
+	pthread_cond_signal(&g->wanted);
+	pthread_mutex_unlock(&g->lock);
+	return r == 0 && told.n_processes == 0;
+}
+
+/* Return: when to look again at the latest. */
+static uint64_t carry_out(struct guard *g, enum node_lease_order order)
+{
+	switch (order) {
+	case NODE_LEASE_GO_ON:
+		g->is_told = false;
+		break;
+	case NODE_LEASE_TERM:
+		if (!g->is_told)
+			end_jobs(g, /* is_kill= */ false);
+		g->is_told = true;
+		break;
+	case NODE_LEASE_KILL:
+		return end_jobs(g, /* is_kill= */ true) ? LOOK_MOST_MS : LOOK_AGAIN_MS;
+	}
+	return LOOK_MOST_MS;
+}
+
+static void look(struct guard *g)
+{
+	enum node_lease_order order;
+	uint64_t wait_ms, most_ms;
+	struct pollfd p[2];
+
+	pthread_mutex_lock(&g->lock);
+	order = lease_memory_look(&g->memory, clock_now_ms(CLOCK_BOOTTIME), &wait_ms);
+	pthread_mutex_unlock(&g->lock);
+	most_ms = carry_out(g, order);
+	p[0] = (struct pollfd){ .fd = g->fd, .events = POLLIN };
+	p[1] = (struct pollfd){ .fd = g->wake_fd, .events = POLLIN };
+	if (poll(p, ARRAY_SIZE(p), MIN(wait_ms, most_ms)) <= 0)
+		return;
+	if (p[0].revents)
+		read_lines(g);
+	if (p[1].revents)
+		take_program(g);
+}
+
+/* --- both --- */
 
 /* What was said before, also to an earlier cotenant-node of this boot. */
 static void remember(struct guard *g)
@@ -139,154 +401,45 @@ static void remember(struct guard *g)
 			 (clock_now_ms(CLOCK_BOOTTIME) - g->memory.lease.asked_ms) / 1000);
 }
 
-/* Once of each error, whether it was saved because Slurm is heard, or because it is not. */
-static void complain_of_saving(struct guard *g)
+/* Its own pages are not read from a disk again, and it need not wait until what keeps a processor busy has its turn. */
+static void come_first(void)
 {
-	if (g->memory.save_error && g->memory.save_error != g->save_error)
-		log_warn(
-			g->memory.save_error,
-			"cannot write %s: if this is ended, it is not known when Slurm was heard last",
-			g->options->state);
-	g->save_error = g->memory.save_error;
+	if (mlockall(MCL_CURRENT) < 0)
+		log_debug(-errno, "its memory may be taken away");
+	if (setpriority(PRIO_PROCESS, gettid(), BEFORE_OTHERS) < 0)
+		log_debug(-errno, "others may come first");
 }
 
-static void take_line(struct guard *g, const char *line)
+int guard_run(const struct guard_options *options, const volatile sig_atomic_t *is_over)
 {
-	_cleanup_free_ char *before = strdup(lease_memory_kept(&g->memory));
-	const char *kept;
-
-	if (lease_memory_hear(&g->memory, line, clock_now_ms(CLOCK_BOOTTIME)) < 0)
-		return;
-	g->has_complained = false;
-	kept = lease_memory_kept(&g->memory);
-	if (before && !str_eq(before, kept))
-		log_info("Slurm starts nowhere else, of its jobs here: %s", *kept ? kept : "none");
-}
-
-static void read_lines(struct guard *g)
-{
-	/* It is never more; a compiler that does not see it takes the room for without bounds. */
-	size_t len = MIN(g->len, sizeof(g->line) - 1);
-	ssize_t n = read(g->fd, g->line + len, sizeof(g->line) - 1 - len);
-	char *begin = g->line, *end;
-
-	if (n <= 0) {
-		complain(g, 0, "it has ended: ", g->options->batch_program);
-		end_program(g);
-		return;
-	}
-	g->len += n;
-	g->line[g->len] = '\0';
-	while ((end = strchr(begin, '\n'))) {
-		*end = '\0';
-		take_line(g, begin);
-		begin = end + 1;
-	}
-	g->len -= begin - g->line;
-	memmove(g->line, begin, g->len);
-	/* A line without an end is none of that program's. */
-	if (g->len == sizeof(g->line) - 1)
-		end_program(g);
-}
-
-/* --- the end of what runs here --- */
-
-static bool is_kept(const struct guard *g, const char *job)
-{
-	size_t len = strlen(job);
-	const char *at;
-
-	for (at = lease_memory_kept(&g->memory); *at;
-	     at += strcspn(at, " "), at += strspn(at, " ")) {
-		if (strcspn(at, " ") == len && strncmp(at, job, len) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Return: how many processes it had, or -EIO. */
-static int end_job(struct guard *g, uint64_t job, bool is_kill)
-{
-	struct api_error error = {};
-	json_t *reply = NULL;
-	int left;
-
-	if (api_request_json(g->options->socket, API_JOB_END,
-			     json_pack("{s:I, s:b}", "job", (json_int_t)job, "kill", is_kill),
-			     &reply, &error) < 0)
-		return complain(g, -EIO, "a job is not ended: ", error.message);
-	left = json_integer_value(json_object_get(reply, "left"));
-	json_decref(reply);
-	if (left)
-		log_warn(0,
-			 "Slurm does not hear this node: job-%" PRIu64
-			 " is %s, as it may be started elsewhere",
-			 job, is_kill ? "killed" : "ended");
-	return left;
-}
-
-/* Return: how many processes all had that may be started elsewhere, or -EIO. */
-static int end_jobs(struct guard *g, bool is_kill)
-{
-	struct api_error error = {};
-	json_t *reply = NULL, *tenant;
-	const char *name, *number;
-	int r = 0, left, n_left = 0;
-	uint64_t job;
-	size_t i;
-
-	if (api_request_json(g->options->socket, API_TENANTS_LIST, NULL, &reply, &error) < 0)
-		return complain(g, -EIO, "what runs here is not known: ", error.message);
-	json_array_foreach(json_object_get(reply, "tenants"), i, tenant) {
-		name = json_string_value(json_object_get(tenant, "tenant"));
-		number = name ? str_after(name, "job-") : NULL;
-		if (!number || str_parse_u64(number, &job) < 0 || is_kept(g, number))
-			continue;
-		left = end_job(g, job, is_kill);
-		if (left < 0)
-			r = left;
-		else
-			n_left += left;
-	}
-	json_decref(reply);
-	return r < 0 ? r : n_left;
-}
-
-/* Return: when to look again at the latest. */
-static uint64_t carry_out(struct guard *g, enum node_lease_order order)
-{
-	switch (order) {
-	case NODE_LEASE_GO_ON:
-		g->is_told = false;
-		break;
-	case NODE_LEASE_TERM:
-		if (!g->is_told)
-			g->is_told = end_jobs(g, /* is_kill= */ false) >= 0;
-		return g->is_told ? LOOK_MOST_MS : LOOK_AGAIN_MS;
-	case NODE_LEASE_KILL:
-		return end_jobs(g, /* is_kill= */ true) == 0 ? LOOK_MOST_MS : LOOK_AGAIN_MS;
-	}
-	return LOOK_MOST_MS;
-}
-
-void guard_run(const struct guard_options *options, const volatile sig_atomic_t *is_over)
-{
-	static struct guard guard = { .fd = -1 };
-	uint64_t wait_ms, most_ms;
-	struct pollfd p;
+	static struct guard guard = { .fd = -1,
+				      .pipe = -1,
+				      .lock = PTHREAD_MUTEX_INITIALIZER,
+				      .wanted = PTHREAD_COND_INITIALIZER };
+	pthread_t helper;
+	int r;
 
 	guard.options = options;
+	r = jobs_open(&guard.jobs);
+	if (r < 0)
+		return r;
+	guard.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (guard.wake_fd < 0)
+		return -errno;
 	remember(&guard);
-	while (!*is_over) {
-		most_ms = carry_out(
-			&guard,
-			lease_memory_look(&guard.memory, clock_now_ms(CLOCK_BOOTTIME), &wait_ms));
-		complain_of_saving(&guard);
-		if (keep_running(&guard))
-			continue;
-		p = (struct pollfd){ .fd = guard.fd, .events = POLLIN };
-		if (poll(&p, 1, MIN(wait_ms, most_ms)) > 0)
-			read_lines(&guard);
-	}
-	end_program(&guard);
+	r = -pthread_create(&helper, NULL, help, &guard);
+	if (r < 0)
+		return r;
+	come_first();
+	while (!*is_over)
+		look(&guard);
+	/* The other may wait for something; the program it has started ends when nobody reads what it prints. */
+	pthread_mutex_lock(&guard.lock);
+	guard.is_over = true;
+	pthread_cond_signal(&guard.wanted);
+	if (guard.pid && !guard.has_ended)
+		kill(guard.pid, SIGKILL);
+	pthread_mutex_unlock(&guard.lock);
+	pthread_detach(helper);
+	return 0;
 }

@@ -28,7 +28,9 @@ struct guard_options {
 
 /**
  * guard_run() - until it is over
+ *
+ * Return: 0, or what the kernel said where it could not begin.
  */
-void guard_run(const struct guard_options *options, const volatile sig_atomic_t *is_over);
+int guard_run(const struct guard_options *options, const volatile sig_atomic_t *is_over);
 
 #endif

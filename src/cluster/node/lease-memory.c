@@ -72,12 +72,11 @@ int lease_memory_parse(char *bytes, size_t len, const char *where, struct node_l
 	return 0;
 }
 
-/* What cannot be written is the next one's loss alone: this one knows it. */
-static void save(struct lease_memory *m)
+int lease_memory_save(const struct lease_memory *m)
 {
 	_cleanup_free_ char *bytes = lease_memory_print(m);
 
-	m->save_error = bytes ? file_replace(m->path, bytes, strlen(bytes), 0600) : -ENOMEM;
+	return bytes ? file_replace(m->path, bytes, strlen(bytes), 0600) : -ENOMEM;
 }
 
 int lease_memory_open(struct lease_memory *m, const char *path, const char *where, uint64_t now_ms)
@@ -101,7 +100,7 @@ int lease_memory_open(struct lease_memory *m, const char *path, const char *wher
 	if (!m->lease.is_known)
 		return -EBADMSG;
 	str_copy(m->said, sizeof(m->said), line);
-	save(m);
+	m->is_unsaved = true;
 	return 0;
 }
 
@@ -117,7 +116,7 @@ int lease_memory_hear(struct lease_memory *m, const char *line, uint64_t now_ms)
 	if (m->lease.asked_ms != said.asked_ms)
 		return -EINVAL;
 	str_copy(m->said, sizeof(m->said), line);
-	save(m);
+	m->is_unsaved = true;
 	return 0;
 }
 
@@ -127,7 +126,7 @@ enum node_lease_order lease_memory_look(struct lease_memory *m, uint64_t now_ms,
 	enum node_lease_order order = node_lease_look(&m->lease, now_ms, ret_wait_ms);
 
 	if (order != NODE_LEASE_GO_ON && node_lease_note_term(&m->lease))
-		save(m);
+		m->is_unsaved = true;
 	return order;
 }
 

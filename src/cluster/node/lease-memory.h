@@ -3,6 +3,9 @@
  * The lease, and what goes with it, remembered beyond the death of who holds it: in a file, which is
  * replaced whole whenever something is heard.
  *
+ * A disk may keep whoever writes waiting for as long as it likes. So nothing is written here but by
+ * lease_memory_save(), which needs a copy of the memory and nothing else.
+ *
  *	SUM BOOT_ID/NODE RESUMED_MS LINE
  *
  * The times are of a clock that begins with the machine, so they go with the machine's boot: of another one
@@ -21,14 +24,14 @@
  * struct lease_memory - the lease and its file
  * @where:	this node, in this boot
  * @said:	the line that was heard last, "" for none
- * @save_error:	what came of the latest attempt to write the file: 0, or what the kernel said
+ * @is_unsaved:	the file does not say it yet
  */
 struct lease_memory {
 	const char *path;
 	char where[LEASE_WHERE_SIZE];
 	struct node_lease lease;
 	char said[CONTACT_LINE_SIZE];
-	int save_error;
+	bool is_unsaved;
 };
 
 /**
@@ -45,6 +48,13 @@ int lease_memory_open(struct lease_memory *m, const char *path, const char *wher
  * Return: 0; -EINVAL if it is none, or older than another one, or of the future.
  */
 int lease_memory_hear(struct lease_memory *m, const char *line, uint64_t now_ms);
+
+/**
+ * lease_memory_save() - write the file
+ *
+ * Return: 0, or what the kernel said: who is started anew then knows what was saved before.
+ */
+int lease_memory_save(const struct lease_memory *m);
 
 /**
  * lease_memory_look() - node_lease_look(), and what was ordered is remembered

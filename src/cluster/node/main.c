@@ -27,6 +27,7 @@
 #define DEFAULT_STATE "/run/cotenant/node-lease"
 
 static volatile sig_atomic_t is_over;
+static volatile sig_atomic_t is_failed;
 
 static void on_signal(_unused_ int signal)
 {
@@ -104,7 +105,11 @@ static int check_program(const char *program)
 
 static void *guard(void *userdata)
 {
-	guard_run(userdata, &is_over);
+	int r = guard_run(userdata, &is_over);
+
+	if (r < 0)
+		is_failed = log_err(r, "nothing would end when Slurm does not hear this node");
+	is_over |= is_failed != 0;
 	return NULL;
 }
 
@@ -135,7 +140,7 @@ static int run(const struct tell_options *options, uint64_t interval_ms,
 	tell_again_and_again(options, interval_ms);
 	if (*guarded->batch_program)
 		pthread_join(thread, NULL);
-	return 0;
+	return is_failed;
 }
 
 int main(int argc, char **argv)

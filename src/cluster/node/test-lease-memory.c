@@ -20,25 +20,48 @@ static char folder[] = "/tmp/lease-memory-XXXXXX";
 static char path[64];
 static struct lease_memory memory;
 
+static int save(void)
+{
+	int r = memory.is_unsaved ? lease_memory_save(&memory) : 0;
+
+	memory.is_unsaved = false;
+	return r;
+}
+
 static enum node_lease_order look(uint64_t now_ms)
 {
+	enum node_lease_order order;
 	uint64_t wait_ms;
 
-	return lease_memory_look(&memory, now_ms, &wait_ms);
+	order = lease_memory_look(&memory, now_ms, &wait_ms);
+	save();
+	return order;
+}
+
+static int hear(const char *line, uint64_t now_ms)
+{
+	int r = lease_memory_hear(&memory, line, now_ms);
+
+	save();
+	return r;
 }
 
 /* The one before is gone, whatever it was doing. */
 static int begin(const char *boot_id, uint64_t now_ms)
 {
+	int r;
+
 	memset(&memory, 0xa5, sizeof(memory));
-	return lease_memory_open(&memory, path, boot_id, now_ms);
+	r = lease_memory_open(&memory, path, boot_id, now_ms);
+	save();
+	return r;
 }
 
 static void hear_and_die(void)
 {
 	unlink(path);
 	begin(BOOT, 9000);
-	check(lease_memory_hear(&memory, HEARD, 10100) == 0 && memory.save_error == 0,
+	check(lease_memory_hear(&memory, HEARD, 10100) == 0 && memory.is_unsaved && save() == 0,
 	      "lease memory: a line is written down");
 }
 
@@ -56,9 +79,8 @@ static void test_cut(void)
 	check(begin(BOOT, 14900) == 0 && look(14999) == NODE_LEASE_TERM &&
 		      look(15000) == NODE_LEASE_KILL,
 	      "lease memory: so does the one that is started after SIGTERM");
-	check(lease_memory_hear(&memory, "15100 12000 head:6817", 15200) == 0 &&
-		      begin(BOOT, 16000) == 0 && look(16000) == NODE_LEASE_GO_ON &&
-		      !*lease_memory_kept(&memory),
+	check(hear("15100 12000 head:6817", 15200) == 0 && begin(BOOT, 16000) == 0 &&
+		      look(16000) == NODE_LEASE_GO_ON && !*lease_memory_kept(&memory),
 	      "lease memory: when Slurm is heard again that is known, too");
 }
 
@@ -91,10 +113,9 @@ static void test_other_boot(void)
 static void test_lines(void)
 {
 	hear_and_die();
-	check(lease_memory_hear(&memory, "11000 12000 head:6817 x", 11000) == -EINVAL &&
-		      lease_memory_hear(&memory, "", 11000) == -EINVAL &&
-		      lease_memory_hear(&memory, "9000 12000 head:6817", 11000) == -EINVAL &&
-		      lease_memory_hear(&memory, "12000 12000 head:6817", 11000) == -EINVAL,
+	check(hear("11000 12000 head:6817 x", 11000) == -EINVAL && hear("", 11000) == -EINVAL &&
+		      hear("9000 12000 head:6817", 11000) == -EINVAL &&
+		      hear("12000 12000 head:6817", 11000) == -EINVAL,
 	      "lease memory: what is no line, late, or of the future is not heard");
 	check(str_eq(memory.said, HEARD) && begin(BOOT, 11000) == 0 && str_eq(memory.said, HEARD),
 	      "lease memory: nor remembered");
@@ -152,8 +173,7 @@ static void test_damage(void)
 	memcpy(bytes + len, whole, len);
 	check(is_refused(whole, len - 1) && is_refused(whole, 0) && is_refused(bytes, 2 * len),
 	      "lease memory: who finds such a file knows nothing, and goes on");
-	check(lease_memory_hear(&memory, HEARD, 11000) == 0 && begin(BOOT, 11000) == 0 &&
-		      str_eq(memory.said, HEARD),
+	check(hear(HEARD, 11000) == 0 && begin(BOOT, 11000) == 0 && str_eq(memory.said, HEARD),
 	      "lease memory: and puts a whole one in its place");
 }
 
@@ -162,7 +182,7 @@ static void test_strange_files(void)
 	unlink(path);
 	check(mkdir(path, 0700) == 0 && begin(BOOT, 11000) == -EISDIR && !*memory.said,
 	      "lease memory: what cannot be read says nothing");
-	check(lease_memory_hear(&memory, HEARD, 11000) == 0 && memory.save_error == -EISDIR &&
+	check(lease_memory_hear(&memory, HEARD, 11000) == 0 && save() == -EISDIR &&
 		      look(14000) == NODE_LEASE_TERM,
 	      "lease memory: what cannot be written is known as long as one lives");
 	rmdir(path);
