@@ -15,6 +15,7 @@
 #include "softgpu/cuda/stream/stream.h"
 #include "softgpu/mem/host.h"
 #include "softgpu/mem/room.h"
+#include "src/cuda/bulk-copy.h"
 
 /* No extent, pitch or offset can be larger: it is what the address space has. */
 #define EXTENT_MAX (1ULL << SPACE_BITS)
@@ -202,20 +203,28 @@ CUresult copy_check(const CUDA_MEMCPY3D *copy)
 	return is_empty(copy) ? CUDA_SUCCESS : copy_prepare(copy, &from, &to);
 }
 
+/* The sides of a copy may overlap; much memory is copied past the caches, as a device does. */
+static void copy_bytes(uint64_t to, uint64_t from, size_t size)
+{
+	if (size >= BULK_COPY_MIN && (to >= from + size || from >= to + size))
+		bulk_copy((void *)to, (const void *)from, size);
+	else
+		memmove((void *)to, (const void *)from, size);
+}
+
 static void copy_rows(const CUDA_MEMCPY3D *copy, const struct side *from, const struct side *to)
 {
 	size_t width = copy->WidthInBytes;
 
 	if (from->size == to->size && from->size == width * copy->Height * copy->Depth) {
-		memmove((void *)to->addr, (const void *)from->addr, from->size);
+		copy_bytes(to->addr, from->addr, from->size);
 		return;
 	}
 
 	for (size_t z = 0; z < copy->Depth; z++)
 		for (size_t y = 0; y < copy->Height; y++)
-			memmove((void *)(to->addr + z * to->slice + y * to->pitch),
-				(const void *)(from->addr + z * from->slice + y * from->pitch),
-				width);
+			copy_bytes(to->addr + z * to->slice + y * to->pitch,
+				   from->addr + z * from->slice + y * from->pitch, width);
 }
 
 /* Memory that is not the program's own must still be mapped, or we would crash in its place. */
