@@ -15,17 +15,29 @@
 #include "forward/guest/memory.h"
 #include "forward/guest/shared.h"
 #include "forward/guest/variable.h"
+#include "src/cuda/bulk-copy.h"
 
 #include <string.h>
 
 #define INLINE_MAX (16U << 10)
+/* Takes longer than an idle CPU does to wake. */
+#define APART_MIN (1U << 20)
+
+/* The other side of the heap is another CPU's. A piece that is not a whole block belongs to a short copy. */
+static void piece_copy(void *to, const void *from, size_t size)
+{
+	if (size >= BULK_COPY_MIN)
+		bulk_copy(to, from, size);
+	else
+		memcpy(to, from, size);
+}
 
 static CUresult slot_end(struct copy_pipe *pipe, unsigned slot)
 {
 	CUresult r = lane_wait_executed(pipe->lane, pipe->numbers[slot]);
 
 	if (r == CUDA_SUCCESS && pipe->out[slot])
-		memcpy(pipe->out[slot], heap_at(pipe->blocks[slot]), pipe->sizes[slot]);
+		piece_copy(pipe->out[slot], heap_at(pipe->blocks[slot]), pipe->sizes[slot]);
 	return r;
 }
 
@@ -65,6 +77,8 @@ CUresult copy_pipe_end(struct copy_pipe *pipe, CUresult result)
 			result = r;
 		heap_give(pipe->blocks[i % COPY_DEPTH]);
 	}
+	if (pipe->lane)
+		pipe->lane->carrier.apart = false;
 	variable_pull();
 	return pipe->n ? lane_error(pipe->lane, result) : result;
 }
@@ -132,7 +146,7 @@ static CUresult piece_send(struct copy_pipe *pipe, const struct line *line, size
 		return r;
 	buffer.where = heap_buffer(block, size);
 	if (!line->out)
-		memcpy(heap_at(block), (const char *)line->near + offset, size);
+		piece_copy(heap_at(block), (const char *)line->near + offset, size);
 	line_words(line, offset, &buffer, size, words);
 	r = call_words_awaited(line->call, words);
 	session_count_copied(size);
@@ -148,6 +162,8 @@ static CUresult line_in_pieces(const struct line *line)
 	CUresult r;
 
 	r = lane_get(&pipe.lane);
+	if (r == CUDA_SUCCESS)
+		pipe.lane->carrier.apart = line->size >= APART_MIN;
 	for (offset = 0; offset < line->size && r == CUDA_SUCCESS; offset += size) {
 		size = MIN(line->size - offset, (size_t)HEAP_BLOCK);
 		r = piece_send(&pipe, line, offset, size);
