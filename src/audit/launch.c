@@ -63,7 +63,8 @@ static void sample_apply(struct engine *engine, struct probed *p, unsigned devic
 		return;
 	}
 	correction = share_meter_sample(meter, sample);
-	correction += share_meter_scale(meter, costs_learn(engine, p, device, sample, quiet));
+	correction +=
+		share_meter_scale(meter, costs_learn(engine, p, device, sample, correction, quiet));
 	for (uint32_t i = 0; process && i < process->chain.n && i < LEDGER_DEPTH; i++)
 		share_correct(share_of(engine, process->chain.tenants[i], device),
 			      clock_now_ns(CLOCK_MONOTONIC), correction);
@@ -147,6 +148,7 @@ static int sample_process(const struct audit_process *process, void *userdata)
 		if (p && p->sampled_ns[search->device] && p->sampled_ns[search->device] < s.end_ns)
 			s.begin_ns = MAX(p->sampled_ns[search->device], s.end_ns - PERIOD_NS_MAX);
 		s.busy_ns = (s.end_ns - s.begin_ns) * from->percent / 100;
+		s.turns = MIN(from->percent / 100.0 * (double)search->n_busy, 1.0);
 		s.late = clock_now_ns(CLOCK_MONOTONIC) > s.end_ns + LATE_NS;
 		/* The device had time left, or the process did not take its turns. */
 		s.drained = search->busy < DRAINED_BELOW ||
@@ -210,6 +212,7 @@ static void meters_mark(struct engine *engine, uint64_t now)
 		for (unsigned i = 0; i < engine->state->control.n_devices; i++) {
 			share_meter_mark(&p->meters[i], now,
 					 work_at(engine, p->work)->charged_ns[i]);
+			costs_count(engine, p, i, now);
 			quiet_apply(engine, p, i, now);
 			flight_bound(engine, p, i, now);
 		}

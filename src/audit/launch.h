@@ -91,12 +91,15 @@ void probes_sweep(struct engine *engine, uint64_t now);
 
 /**
  * costs_learn() - take in a period
+ * @proven_ns:	what the meter found for it
  * @quiet:	it ended at @quiet_ns, and what was launched later is not to blame
  *
  * Return: as share_learn().
  */
 double costs_learn(struct engine *engine, struct probed *p, unsigned device,
-		   const struct share_sample *sample, bool quiet);
+		   const struct share_sample *sample, double proven_ns, bool quiet);
+/** costs_count() - see how much has been launched by now; several times a period */
+void costs_count(struct engine *engine, struct probed *p, unsigned device, uint64_t now);
 /** costs_skip() - what was launched up to now is not to be compared with what is measured */
 void costs_skip(struct engine *engine, struct probed *p, unsigned device);
 

@@ -20,11 +20,32 @@
 #define DOUBT_NEW	0.5
 
 #define COST_NS_MIN 500.0
+#define COST_NS_MAX 1e9
+#define PART	    0.1	 /* of a period's work: who has less is not to blame for a surprise */
+#define DOUBT_JOINT 0.3	 /* of what follows from what others take */
 #define DOUBT_MIN   0.03 /* costs depend on data, too: no kind is ever known better */
 #define SURPRISE    3.0	 /* in standard deviations */
 
 /* The sum of rates is a little above one: what a tenant cannot use at once would be lost to all. */
 #define ALMOST_ALL 1.005
+
+double share_expect_all(uint64_t guess_ns, uint64_t n)
+{
+	double all = 0;
+	uint64_t i;
+
+	for (i = 0; i < n && i < SHARE_DOUBLINGS; i++)
+		all += (double)share_expect(/* cost_ns= */ 0, guess_ns, i);
+	return all + (double)(n - i) * (double)share_expect(/* cost_ns= */ 0, guess_ns, i);
+}
+
+/* It is likely to be as those before, with some caution. */
+uint64_t share_guess(uint64_t guess_ns, double ns, double n)
+{
+	double guess = n > 0 ? 2 * ns / n : (double)guess_ns;
+
+	return (uint64_t)MIN(guess, (double)SHARE_FIRST_NS);
+}
 
 uint32_t share_stretch(double rate)
 {
@@ -151,6 +172,33 @@ double share_meter_scale(struct share_meter *m, double factor)
 	return correction;
 }
 
+unsigned share_learner_count(struct share_learner *l, uint64_t now)
+{
+	unsigned at = l->n_counts++ % SHARE_COUNTS;
+
+	l->counted_ns[at] = now;
+	return at;
+}
+
+unsigned share_learner_counted(const struct share_learner *l, uint64_t time)
+{
+	unsigned n = MIN(l->n_counts, (unsigned)SHARE_COUNTS), at = 0;
+
+	for (unsigned i = 1; i <= n; i++) {
+		at = (l->n_counts - i) % SHARE_COUNTS;
+		if (l->counted_ns[at] <= time)
+			break;
+	}
+	return at;
+}
+
+void share_learner_skip(struct share_learner *l)
+{
+	l->begin_ns = l->busy_ns = 0;
+	l->n_periods = 0;
+	l->proven_ns = 0;
+}
+
 /**
  * struct period - what a process was expected to take in one
  * @expected:	all of it
@@ -181,7 +229,7 @@ static struct period period_of(struct share_kind *const *kinds, size_t n,
 			       const struct share_sample *sample, double queued_ns)
 {
 	double unseen = RESOLUTION * (double)(sample->end_ns - sample->begin_ns);
-	double edge = EDGE * (double)sample->busy_ns;
+	double edge = EDGE * (double)sample->busy_ns, at_end = 0;
 	struct period p = {};
 
 	for (size_t i = 0; i < n; i++) {
@@ -189,36 +237,106 @@ static struct period period_of(struct share_kind *const *kinds, size_t n,
 		p.kinds_off += kind_off(kinds[i]);
 		if (fresh(kinds[i]) > 0)
 			p.largest = MAX(p.largest, kinds[i]->cost_ns);
+		/* New ones that were launched just then may be measured or not. */
+		if (kinds[i]->doubt > DOUBT_NEW && kinds[i]->n_now > kinds[i]->n_launches)
+			at_end += (double)(kinds[i]->n_now - kinds[i]->n_launches) *
+				  kinds[i]->cost_ns;
 	}
-	p.other_off = unseen * unseen + edge * edge + p.largest * p.largest / 4;
+	p.other_off = unseen * unseen + edge * edge + p.largest * p.largest / 4 + at_end * at_end;
 	if (!sample->drained)
 		p.other_off += queued_ns * queued_ns;
 	return p;
 }
 
+/*
+ * A queue that ran empty within a period may be long again at its end. Of a process that had something to do most
+ * of the time this is as likely as that costs are less than expected, but for what the meter has proven: all
+ * that was launched before the period has run.
+ */
+static double missing_of(const struct share_learner *l, const struct share_sample *whole,
+			 struct period *p)
+{
+	double missing = (double)whole->busy_ns - p->expected;
+	double proven = MIN(l->proven_ns, 0.0), queued;
+
+	if (!whole->drained || missing >= proven)
+		return missing;
+	queued = (proven - missing) * whole->turns;
+	p->other_off += queued * queued / 16;
+	return missing + queued;
+}
+
 /* What comes as a surprise shows that costs are doubtful, however well they were known. */
-static void doubts_raise(struct share_kind *const *kinds, size_t n, struct period *p,
+static bool doubts_raise(struct share_kind *const *kinds, size_t n, struct period *p,
 			 double missing)
 {
 	double more = (missing * missing - p->other_off) / p->kinds_off;
 
 	if (missing * missing < SURPRISE * SURPRISE * (p->kinds_off + p->other_off))
-		return;
+		return false;
 	p->kinds_off = 0;
 	for (size_t i = 0; i < n; i++) {
-		kinds[i]->doubt = MIN(kinds[i]->doubt * sqrt(more), SHARE_UNSURE);
+		if (fresh(kinds[i]) > 0)
+			kinds[i]->doubt = MIN(kinds[i]->doubt * sqrt(more), SHARE_UNSURE);
 		p->kinds_off += kind_off(kinds[i]);
 	}
+	return true;
 }
 
+/* What is left of how far it may be off is more in parts of a cost that is less. */
 static void kind_learn(struct share_kind *k, const struct period *p, double missing)
 {
 	double part = kind_off(k) / (p->kinds_off + p->other_off);
 	double cost = k->cost_ns + missing * part / fresh(k);
+	double off = k->cost_ns * k->doubt * sqrt(1 - part);
 
 	cost = MIN(MAX(cost, k->cost_ns / FACTOR_MAX), k->cost_ns * FACTOR_MAX);
 	k->cost_ns = MAX(cost, COST_NS_MIN);
-	k->doubt = MAX(k->doubt * sqrt(1 - part), DOUBT_MIN);
+	k->doubt = MIN(MAX(off / k->cost_ns, DOUBT_MIN), SHARE_UNSURE);
+}
+
+static bool takes_part(const struct share_kind *k, const struct period *p)
+{
+	return fresh(k) * k->cost_ns > PART * p->expected;
+}
+
+/* Kinds that took no part in a surprise were mistaken along with those that did. */
+static void others_learn(const struct share_learner *l, struct share_kind *const *kinds, size_t n,
+			 const bool *part)
+{
+	double missing = l->joint_ns, others = 0, factor;
+
+	for (size_t i = 0; i < n; i++) {
+		missing -= kinds[i]->n_joint * kinds[i]->cost_ns;
+		others += part[i] ? 0 : kinds[i]->n_joint * kinds[i]->cost_ns;
+	}
+	if (others <= 0)
+		return;
+	factor = MAX((others + missing) / others, 0.0);
+	for (size_t i = 0; i < n; i++) {
+		struct share_kind *k = kinds[i];
+
+		if (part[i] || k->n_joint <= 0)
+			continue;
+		k->cost_ns = MIN(MAX(k->cost_ns * factor, COST_NS_MIN), COST_NS_MAX);
+		k->doubt = MAX(k->doubt, DOUBT_JOINT);
+	}
+}
+
+/* What was launched together, the latest most of all. */
+static void joint_note(struct share_learner *l, struct share_kind *const *kinds, size_t n)
+{
+	size_t n_fresh = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_fresh += fresh(kinds[i]) > 0;
+	if (n_fresh < 2)
+		return;
+	l->joint_ns /= 2;
+	for (size_t i = 0; i < n; i++) {
+		kinds[i]->n_joint = kinds[i]->n_joint / 2 + fresh(kinds[i]);
+		l->joint_ns += fresh(kinds[i]) * kinds[i]->cost_ns;
+	}
 }
 
 /*
@@ -246,30 +364,39 @@ static bool is_enough(const struct share_learner *l, struct share_kind *const *k
 }
 
 double share_learn(struct share_learner *l, struct share_kind *const *kinds, size_t n,
-		   const struct share_sample *sample, double queued_ns)
+		   const struct share_sample *sample, double queued_ns, double proven_ns)
 {
 	struct share_sample whole = { .begin_ns = l->begin_ns ? l->begin_ns : sample->begin_ns,
 				      .end_ns = sample->end_ns,
 				      .busy_ns = l->busy_ns + sample->busy_ns,
 				      .drained = sample->drained,
-				      .late = sample->late };
+				      .late = sample->late,
+				      .turns = sample->turns };
 	struct period p = period_of(kinds, n, &whole, queued_ns);
-	double missing = (double)whole.busy_ns - p.expected, after = 0;
+	bool part[SHARE_KINDS_MAX], surprise;
+	double missing, after = 0;
 
-	*l = (struct share_learner){ whole.begin_ns, whole.busy_ns,
-				     l->n_periods + (p.expected > 0) };
+	l->begin_ns = whole.begin_ns;
+	l->busy_ns = whole.busy_ns;
+	l->n_periods += p.expected > 0;
+	l->proven_ns += proven_ns;
+	missing = missing_of(l, &whole, &p);
 	if (p.kinds_off <= 0 || !is_enough(l, kinds, n, &whole, missing))
 		return 1;
-	*l = (struct share_learner){};
-	doubts_raise(kinds, n, &p, missing);
+	share_learner_skip(l);
+	for (size_t i = 0; i < n; i++)
+		part[i] = takes_part(kinds[i], &p);
+	surprise = doubts_raise(kinds, n, &p, missing);
 	for (size_t i = 0; i < n; i++) {
-		double launches = fresh(kinds[i]);
-
-		if (launches > 0)
+		if (fresh(kinds[i]) > 0)
 			kind_learn(kinds[i], &p, missing);
-		after += launches * kinds[i]->cost_ns;
-		kinds[i]->n_before = kinds[i]->n_launches;
+		after += fresh(kinds[i]) * kinds[i]->cost_ns;
 	}
+	if (surprise)
+		others_learn(l, kinds, n, part);
+	joint_note(l, kinds, n);
+	for (size_t i = 0; i < n; i++)
+		kinds[i]->n_before = kinds[i]->n_launches;
 	return after / p.expected;
 }
 

@@ -81,11 +81,39 @@ SHARE_INLINE void share_take(struct share *s, __u64 now, __u64 cost_ns)
 	__sync_fetch_and_add(&s->due_ns, cost_ns * stretch / SHARE_ONE);
 }
 
+/* A kind that is new is taken to last twice as long with each launch, so often at most. */
+#define SHARE_DOUBLINGS 16
+
+/**
+ * share_expect() - what the next launch of a kind is charged
+ * @cost_ns:	what one was learned to take, 0 for a kind of which nothing is known yet
+ * @guess_ns:	what one of such a kind is likely to take
+ * @n_launches:	so far
+ *
+ * Between two samples a thread can launch thousands of kernels. If each of a new kind were charged what
+ * others took, and they last a thousand times as long, seconds of work would be queued that nobody can take
+ * back. So each is charged twice what the one before was: a few cost little, and many are held until a
+ * sample has told what they take.
+ */
+SHARE_INLINE __u64 share_expect(__u64 cost_ns, __u64 guess_ns, __u64 n_launches)
+{
+	if (cost_ns)
+		return cost_ns;
+	guess_ns <<= n_launches < SHARE_DOUBLINGS ? n_launches : SHARE_DOUBLINGS;
+	return guess_ns < SHARE_FIRST_NS ? guess_ns : SHARE_FIRST_NS;
+}
+
 #ifndef __bpf__
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/** share_expect_all() - what @n launches of a new kind were charged, in sum */
+double share_expect_all(uint64_t guess_ns, uint64_t n);
+
+/** share_guess() - what a new kind is likely to take, when @n launches of others took @ns in sum */
+uint64_t share_guess(uint64_t guess_ns, double ns, double n);
 
 /** share_stretch() - of a rate; at least 1 permille, at most SHARE_LOOSE */
 uint32_t share_stretch(double rate);
@@ -136,11 +164,13 @@ void share_meter_mark(struct share_meter *m, uint64_t now, uint64_t charged_ns);
  * struct share_sample - what was measured of one process in one period
  * @drained:	its queue ran empty within it, as far as one can tell: the device had time left
  * @late:	it was told so late that launches which are counted by now may be of the next
+ * @turns:	which part it had of the turns that were its own, 1 where it took them all or others' too
  */
 struct share_sample {
 	uint64_t begin_ns;
 	uint64_t end_ns;
 	uint64_t busy_ns;
+	double turns;
 	bool drained;
 	bool late;
 };
@@ -163,32 +193,58 @@ double share_meter_sample(struct share_meter *m, const struct share_sample *samp
 /** share_meter_scale() - what is in flight takes @factor times what it was charged. Return: likewise */
 double share_meter_scale(struct share_meter *m, double factor);
 
+#define SHARE_COUNTS 4 /* a sample is not told so much later that none of them is before its end */
+
 /**
  * struct share_kind - launches of one kind
  * @cost_ns:	what one is expected to take
  * @doubt:	how far that may be off, in parts of it; SHARE_UNSURE for a kind that is new
- * @n_launches:	so far
- * @n_before:	when they were last looked at
+ * @n_launches:	up to the end of the period that is looked at, as far as one can tell
+ * @n_before:	up to where they have been learned from
+ * @n_at:	at the moments of the learner
+ * @n_now:	of which one knows by now
+ * @n_joint:	of lately, together with others
  */
 struct share_kind {
 	double cost_ns;
 	double doubt;
 	uint64_t n_launches;
 	uint64_t n_before;
+	uint64_t n_at[SHARE_COUNTS];
+	uint64_t n_now;
+	double n_joint;
 };
-#define SHARE_UNSURE 1.0
+#define SHARE_UNSURE	1.0
+#define SHARE_KINDS_MAX 128
 
 /**
  * struct share_learner - what a process was measured to take on a device since costs were last learned
  *
  * Long kernels are launched in one period and run in others, and a busy machine tells late of a period.
  * Periods are put together until there is something to compare with.
+ *
+ * @proven_ns:	what the meter found to be missing since then, whatever was in flight
+ * @joint_ns:	what all kinds' n_joint took
+ * @counted_ns:	when launches were counted, several times a period
  */
 struct share_learner {
 	uint64_t begin_ns;
 	uint64_t busy_ns;
 	unsigned n_periods;
+	double proven_ns;
+	double joint_ns;
+	uint64_t counted_ns[SHARE_COUNTS];
+	unsigned n_counts;
 };
+
+/** share_learner_count() - launches are counted. Return: of kind.n_at, the place to put them */
+unsigned share_learner_count(struct share_learner *l, uint64_t now);
+
+/** share_learner_counted() - the place with what was launched up to @time, or the oldest there is */
+unsigned share_learner_counted(const struct share_learner *l, uint64_t time);
+
+/** share_learner_skip() - what was measured up to now is not to be learned from */
+void share_learner_skip(struct share_learner *l);
 
 /**
  * share_learn() - take in a period and change what launches are expected to take
@@ -203,13 +259,17 @@ struct share_learner {
  * so a new kernel in a known mix is learned without disturbing the others (a Kalman filter that keeps no
  * correlations).
  *
- * @kinds:	those of one process on one device, with what was launched up to now
+ * Kinds that are launched in turns cannot be told apart, only what they take together. When one of them shows
+ * alone that it was mistaken, the others are, by as much in the other direction.
+ *
+ * @kinds:	those of one process on one device that were launched since, or together with others lately
  * @queued_ns:	what may be in flight where the queue did not run empty
-
+ * @proven_ns:	what share_meter_sample() returned for this period
+ *
  * Return: how much more what was launched in this period is expected to take than it was charged.
  */
 double share_learn(struct share_learner *l, struct share_kind *const *kinds, size_t n,
-		   const struct share_sample *sample, double queued_ns);
+		   const struct share_sample *sample, double queued_ns, double proven_ns);
 
 /**
  * struct share_claim - a tenant that was at work lately

@@ -38,10 +38,14 @@ struct tenant {
 	uint64_t
 		phase_ns; /* and how long, until they take @kernel_ns again, and so on; 0 for ever */
 
+	uint64_t begin_ns; /* nothing is launched before */
+
 	struct share share;
 	struct share_meter meter;
 	struct share_learner learner;
 	struct share_kind kinds[2];
+	uint64_t costs_ns[2]; /* as the programs have them: 0 as long as nothing is known */
+	uint64_t guess_ns;
 	size_t n_launches;
 	uint64_t charged_ns;
 	uint64_t ahead_ns;  /* queued */
@@ -77,7 +81,8 @@ static void serve(struct model *m, uint64_t now)
 
 static bool may_launch(const struct tenant *t, uint64_t now)
 {
-	if (now < t->resume_ns || (now >= t->idle_from_ns && now < t->idle_to_ns))
+	if (now < t->begin_ns || now < t->resume_ns ||
+	    (now >= t->idle_from_ns && now < t->idle_to_ns))
 		return false;
 	return t->synchronous ? t->ahead_ns == 0 : t->ahead_ns < QUEUE * t->kernel_ns;
 }
@@ -105,13 +110,15 @@ static void launch(struct tenant *t, uint64_t now)
 			t->resume_ns = (now / RELEASE_NS + 1) * RELEASE_NS;
 			return;
 		}
-		struct share_kind *k = &t->kinds[kind_of_next(t, now)];
+		size_t kind = kind_of_next(t, now);
+		struct share_kind *k = &t->kinds[kind];
+		uint64_t cost = share_expect(t->costs_ns[kind], t->guess_ns, k->n_now);
 
-		share_take(&t->share, now, (uint64_t)k->cost_ns);
-		t->charged_ns += (uint64_t)k->cost_ns;
+		share_take(&t->share, now, cost);
+		t->charged_ns += cost;
 		t->ahead_ns += k == t->kinds ? kernel_takes(t, now) : t->short_ns;
 		t->n_launches++;
-		k->n_launches++;
+		k->n_now++;
 	}
 }
 
@@ -130,12 +137,49 @@ static void divide(struct model *m, uint64_t now)
 	}
 }
 
+/* As the engine does it. */
+static double learn(struct tenant *t, const struct share_sample *s, double proven)
+{
+	struct share_kind *kinds[ARRAY_SIZE(t->kinds)];
+	double ns = 0, launches = 0, factor;
+	uint64_t before[ARRAY_SIZE(t->kinds)];
+	unsigned at = share_learner_counted(&t->learner, s->end_ns);
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(t->kinds); i++) {
+		struct share_kind *k = &t->kinds[i];
+
+		if (k->n_now == k->n_before && k->n_joint <= 0)
+			continue;
+		k->n_launches = MAX(k->n_at[at], k->n_before);
+		k->cost_ns = t->costs_ns[i]
+				     ? (double)t->costs_ns[i]
+				     : share_expect_all(t->guess_ns, k->n_now) / (double)k->n_now;
+		before[n] = k->n_before;
+		kinds[n++] = k;
+	}
+	factor = share_learn(&t->learner, kinds, n, s, share_meter_in_flight(&t->meter), proven);
+	for (size_t i = 0; i < n; i++) {
+		double learned = (double)(kinds[i]->n_before - before[i]);
+
+		if (learned <= 0 && !t->costs_ns[kinds[i] - t->kinds])
+			continue;
+		t->costs_ns[kinds[i] - t->kinds] = (uint64_t)kinds[i]->cost_ns;
+		ns += learned * kinds[i]->cost_ns;
+		launches += learned;
+	}
+	t->guess_ns = share_guess(t->guess_ns, ns, launches);
+	return factor;
+}
+
 static void sample(struct model *m, uint64_t end)
 {
-	uint64_t busy = 0;
+	uint64_t busy = 0, n_busy = 0;
 
-	for (size_t i = 0; i < m->n; i++)
+	for (size_t i = 0; i < m->n; i++) {
 		busy += m->tenants[i].busy_ns;
+		n_busy += m->tenants[i].busy_ns > 0;
+	}
 	if (m->n > 1)
 		divide(m, end);
 	for (size_t i = 0; i < m->n; i++) {
@@ -145,17 +189,24 @@ static void sample(struct model *m, uint64_t end)
 			.begin_ns = end - SAMPLE_NS,
 			.end_ns = end,
 			.busy_ns = percent * SAMPLE_NS / 100,
-			.drained = busy < SAMPLE_NS * 95 / 100,
+			.drained = busy < SAMPLE_NS * 95 / 100 || percent * n_busy < 80,
+			.turns = MIN((double)(percent * n_busy) / 100, 1.0),
 		};
-		struct share_kind *const kinds[] = { &t->kinds[0], &t->kinds[1] };
 		double correction = share_meter_sample(&t->meter, &s);
 
-		correction += share_meter_scale(&t->meter,
-						share_learn(&t->learner, kinds, ARRAY_SIZE(kinds),
-							    &s, share_meter_in_flight(&t->meter)));
+		correction += share_meter_scale(&t->meter, learn(t, &s, correction));
 		share_correct(&t->share, end, correction);
 		t->busy_ns = 0;
 	}
+}
+
+static void mark(struct tenant *t, uint64_t now)
+{
+	unsigned at = share_learner_count(&t->learner, now);
+
+	share_meter_mark(&t->meter, now, t->charged_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(t->kinds); i++)
+		t->kinds[i].n_at[at] = t->kinds[i].n_now;
 }
 
 static void run(struct model *m)
@@ -164,7 +215,8 @@ static void run(struct model *m)
 
 	for (size_t i = 0; i < m->n; i++) {
 		m->tenants[i].kinds[0] = m->tenants[i].kinds[1] =
-			(struct share_kind){ .cost_ns = SHARE_FIRST_NS, .doubt = SHARE_UNSURE };
+			(struct share_kind){ .doubt = SHARE_UNSURE };
+		m->tenants[i].guess_ns = SHARE_FIRST_NS;
 		share_set_rate(&m->tenants[i].share, 0, share_stretch(m->tenants[i].max));
 	}
 	for (uint64_t now = 0; now < END_NS; now += STEP_NS) {
@@ -174,8 +226,7 @@ static void run(struct model *m)
 				m->tenants[i].window_at[now / WINDOW_STEP] =
 					m->tenants[i].served_ns;
 			if (now % TICK_NS == 0)
-				share_meter_mark(&m->tenants[i].meter, now,
-						 m->tenants[i].charged_ns);
+				mark(&m->tenants[i], now);
 		}
 		serve(m, now);
 		if (now % TICK_NS == 0 && now / SAMPLE_NS > n_samples)
@@ -183,14 +234,15 @@ static void run(struct model *m)
 	}
 }
 
-/* Least and greatest share in any window after the first second. */
-static void shares(const struct tenant *t, double *ret_least, double *ret_most)
+/* Least and greatest share in any window after it has been at work for a while. */
+static void shares(const struct tenant *t, uint64_t settled_ns, double *ret_least, double *ret_most)
 {
 	uint64_t width = MAX(2000 * MS, 20 * t->kernel_ns) / WINDOW_STEP;
 
 	*ret_least = 1;
 	*ret_most = 0;
-	for (size_t i = 1000 * MS / WINDOW_STEP; i + width < END_NS / WINDOW_STEP; i++) {
+	for (size_t i = (t->begin_ns + settled_ns) / WINDOW_STEP; i + width < END_NS / WINDOW_STEP;
+	     i++) {
 		double share =
 			(double)(t->window_at[i + width] - t->window_at[i]) / (width * WINDOW_STEP);
 
@@ -209,7 +261,7 @@ static void check_alone(double max, uint64_t kernel_ns, bool synchronous)
 	double least, most;
 
 	run(&m);
-	shares(&m.tenants[0], &least, &most);
+	shares(&m.tenants[0], 1000 * MS, &least, &most);
 	check(least > max - 0.03 && most < max + 0.03,
 	      "share: %g%% alone, %s kernels of %g ms: %.1f to %.1f", max * 100,
 	      synchronous ? "synchronous" : "asynchronous", kernel_ns / 1e6, least * 100,
@@ -228,12 +280,66 @@ static void check_mixed(bool synchronous)
 	double least, most;
 
 	run(&m);
-	shares(&m.tenants[0], &least, &most);
+	shares(&m.tenants[0], 1000 * MS, &least, &most);
 	check(least > 0.26 && most < 0.33,
 	      "share: 30%% alone, kernels of 5 ms and 20 us mixed%s: %.1f to %.1f, "
 	      "learned as %.2f ms and %.1f us",
 	      synchronous ? ", synchronous" : "", least * 100, most * 100,
 	      m.tenants[0].kinds[0].cost_ns / 1e6, m.tenants[0].kinds[1].cost_ns / 1e3);
+}
+
+/*
+ * The least and the greatest share of each when it begins at any moment between two samples. It is not to
+ * matter; @settled_ns: how long each has been at work by then.
+ */
+static void check_begins(const char *name, const struct model *model, const double *wanted,
+			 const double *tolerance, uint64_t settled_ns)
+{
+	double least[TENANTS] = { 1, 1, 1, 1 }, most[TENANTS] = {};
+
+	for (uint64_t begin = 0; begin < 2 * SAMPLE_NS; begin += 23 * MS) {
+		struct model m = *model;
+
+		for (size_t i = 0; i < m.n; i++)
+			m.tenants[i].begin_ns = begin + 53 * i * MS;
+		run(&m);
+		for (size_t i = 0; i < m.n; i++) {
+			double low, high;
+
+			shares(&m.tenants[i], settled_ns, &low, &high);
+			least[i] = MIN(least[i], low);
+			most[i] = MAX(most[i], high);
+		}
+	}
+	for (size_t i = 0; i < model->n; i++)
+		check(least[i] > wanted[i] - tolerance[i] && most[i] < wanted[i] + tolerance[i],
+		      "share: %s%s, begun at any moment: %zu has %.1f to %.1f, wanted %.1f", name,
+		      model->tenants[0].synchronous ? ", synchronous" : "", i, least[i] * 100,
+		      most[i] * 100, wanted[i] * 100);
+}
+
+static void check_begins_all(bool synchronous)
+{
+	struct tenant t = {
+		.max = 1, .weight = 1, .kernel_ns = 1 * MS, .synchronous = synchronous
+	};
+	struct model one = { .n = 1, .tenants = { t } };
+	struct model both = { .n = 2, .tenants = { t, t } };
+	struct model weights = { .n = 3, .tenants = { t, t, t } };
+
+	one.tenants[0].max = both.tenants[0].max = 0.3;
+	both.tenants[1].max = 0.7;
+	weights.tenants[0].weight = 4;
+	weights.tenants[1].weight = 2;
+	check_begins("30% alone", &one, (const double[]){ 0.3 }, (const double[]){ 0.03 },
+		     1000 * MS);
+	one.tenants[0].kernel_ns = 20000;
+	check_begins("30% alone, short kernels", &one, (const double[]){ 0.3 },
+		     (const double[]){ 0.03 }, 1000 * MS);
+	check_begins("30 and 70 per cent", &both, (const double[]){ 0.3, 0.7 },
+		     (const double[]){ 0.03, 0.03 }, 2000 * MS);
+	check_begins("weights 4:2:1", &weights, (const double[]){ 4 / 7.0, 2 / 7.0, 1 / 7.0 },
+		     (const double[]){ 0.04, 0.03, 0.015 }, 2000 * MS);
 }
 
 static void check_many(const char *name, struct model *m, const double *wanted, double tolerance)
@@ -242,7 +348,7 @@ static void check_many(const char *name, struct model *m, const double *wanted, 
 	for (size_t i = 0; i < m->n; i++) {
 		double least, most;
 
-		shares(&m->tenants[i], &least, &most);
+		shares(&m->tenants[i], 1000 * MS, &least, &most);
 		check(least > wanted[i] - tolerance * wanted[i] &&
 			      most < wanted[i] + tolerance * wanted[i],
 		      "share: %s: %zu has %.1f to %.1f, wanted %.1f", name, i, least * 100,
@@ -328,6 +434,8 @@ int main(void)
 	check_many("30 and 70 per cent", &both, (const double[]){ 0.3, 0.7 }, 0.07);
 	check_many("weights 1:2:4", &weights, (const double[]){ 1 / 7.0, 2 / 7.0, 4 / 7.0 }, 0.06);
 	check_idle();
+	check_begins_all(/* synchronous= */ false);
+	check_begins_all(/* synchronous= */ true);
 	for (int sync = 0; sync < 2; sync++) {
 		check_changed(200000, 5 * MS, /* phase_ns= */ 0, sync);
 		check_changed(5 * MS, 20000, /* phase_ns= */ 0, sync);

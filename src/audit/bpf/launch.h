@@ -182,16 +182,16 @@ alone int launch_cost(struct thread *t)
 {
 	struct audit_work *work;
 	struct audit_kernel *k;
-	__u64 cost;
 
 	if (!t)
 		return 0;
 	work = WORK(t->scratch[LAUNCH_WORK]);
 	launch_identify(t);
 	k = KERNEL(work, launch_find(work, t->scratch[LAUNCH_KEY], t->call_device));
-	cost = READ_ONCE(k->cost_ns);
 	t->scratch[LAUNCH_COST] =
-		cost ? cost : READ_ONCE(work->guess_ns[t->call_device & (LEDGER_DEVICES - 1)]);
+		share_expect(READ_ONCE(k->cost_ns),
+			     READ_ONCE(work->guess_ns[t->call_device & (LEDGER_DEVICES - 1)]),
+			     READ_ONCE(k->n_launches));
 	t->scratch[LAUNCH_KEY] = k - work->kernels;
 	return 0;
 }
