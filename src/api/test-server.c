@@ -181,6 +181,63 @@ static void test_caps(const char *path)
 	waitpid(child, NULL, 0);
 }
 
+/* One that is stopped takes as many connections as its queue has room for, and the next one not even that. */
+static void test_silent_daemon(const char *dir)
+{
+	_cleanup_free_ char *path = str_format("%s/silent", dir), *text = NULL;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), n_late = 0, i;
+	struct api_error error;
+
+	str_copy(address.sun_path, sizeof(address.sun_path), path);
+	check(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+		      listen(fd, /* backlog= */ 0) == 0,
+	      "a daemon that stands still");
+	for (i = 0; i < 3; i++) {
+		error = (struct api_error){};
+		n_late += api_request(path, /* within_ms= */ 20, API_METRICS, NULL, &text, &error) <
+				  0 &&
+			  error.status == 503 && strstr(error.message, "within 20 ms") &&
+			  *error.hint;
+	}
+	check(n_late == 3, "api: whoever is not answered is told so, connected or not (%d)",
+	      n_late);
+	error = (struct api_error){};
+	check(api_request(path, /* within_ms= */ 0, API_METRICS, NULL, &text, &error) < 0 &&
+		      error.status == 503,
+	      "api: no time is none, and not for ever");
+	close(fd);
+	unlink(path);
+}
+
+/* What begins to answer, and goes on for ever without an end. */
+static void test_slow_daemon(const char *dir)
+{
+	_cleanup_free_ char *path = str_format("%s/slow", dir), *text = NULL;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), connection;
+	struct api_error error = {};
+	pid_t child;
+
+	str_copy(address.sun_path, sizeof(address.sun_path), path);
+	check(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 1) == 0,
+	      "a daemon that answers slowly");
+	child = fork();
+	if (child == 0) {
+		connection = accept(fd, NULL, NULL);
+		while (send(connection, "H", 1, MSG_NOSIGNAL) == 1)
+			usleep(5000);
+		_exit(0);
+	}
+	check(api_request(path, /* within_ms= */ 100, API_METRICS, NULL, &text, &error) < 0 &&
+		      error.status == 503 && strstr(error.message, "within 100 ms"),
+	      "api: nor is what comes byte by byte waited for");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	char dir[] = "/tmp/test-server-XXXXXX", *path;
@@ -195,6 +252,8 @@ int main(void)
 	check(api_request(path, API_WITHIN_MS, API_METRICS, NULL, &text, &error) < 0 &&
 		      error.status == 503 && *error.hint,
 	      "api: nobody listens, and what to do about it");
+	test_silent_daemon(dir);
+	test_slow_daemon(dir);
 	child = fork();
 	if (child == 0)
 		serve(path);
