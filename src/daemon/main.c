@@ -427,7 +427,10 @@ static int remove_all(const struct options *o)
 	if (r < 0)
 		return log_err(r, "cannot take away the books in %s", dir);
 	r = overuse_let_go(&o->overuse);
-	return r < 0 ? log_err(r, "cannot let go who was suspended") : 0;
+	if (r < 0)
+		return log_err(r, "cannot let go who was suspended");
+	r = tenants_remove_cgroups(o->values[OPTION_STATE_DIR]);
+	return r < 0 ? log_err(r, "cannot take away the cgroups of what ran") : 0;
 }
 
 static int open_events(struct daemon *d, const struct options *o)

@@ -589,6 +589,28 @@ void tenants_release_run(struct tenants *tenants, const struct tenant *t)
 		log_warn(r, "%s: nobody will take away its cgroup", t->spec.name);
 }
 
+int tenants_remove_cgroups(const char *state_dir)
+{
+	_cleanup_(config_done) struct config runs = {};
+	size_t i, k;
+	int r;
+
+	r = init_dir(&runs, state_dir, "run.d");
+	if (r == 0)
+		r = config_load(&runs);
+	if (r < 0)
+		return r;
+	for (i = 0; i < runs.n_files; i++) {
+		const struct specs *specs = &runs.files[i].specs;
+
+		for (k = 0; k < specs->n_tenants; k++) {
+			if (specs->tenants[k].match.kind == SELECT_CGROUP)
+				cgroup_remove(specs->tenants[k].match.name);
+		}
+	}
+	return 0;
+}
+
 void tenants_collect(struct tenants *tenants)
 {
 	struct ini_error error;

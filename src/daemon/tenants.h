@@ -122,6 +122,13 @@ void tenants_retry(struct tenants *tenants);
 void tenants_collect(struct tenants *tenants);
 
 /**
+ * tenants_remove_cgroups() - take the empty cgroups of what ran away, where no daemon is to come that would
+ *
+ * Return: 0, or a fault.
+ */
+int tenants_remove_cgroups(const char *state_dir);
+
+/**
  * tenants_meet() - a user was seen: make his tenant where a template matches him
  *
  * Return: 1 if one was made, 0 if not, or a fault.
