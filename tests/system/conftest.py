@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import selectors
 import shutil
 import signal
@@ -226,12 +227,20 @@ class Host:
         self.tenants.append(tenant)
         return tenant
 
+    def cgroups_of_runs(self):
+        """The folders that were made for what `cotenant run` began, and jobs."""
+        root, files = cgroup_root(), (self.dir / "state").glob("run.d/*.ini")
+        paths = [path for file in files for path in re.findall(r"(?m)^match *= *cgroup:(/\S+)", file.read_text())]
+        return [root / path.lstrip("/") for path in paths] if root else []
+
     def abandon(self):
         """Ends everything at once where something is wrong with it: what is left would limit whoever comes next."""
         for tenant in self.tenants:
             tenant.kill()
         if self.daemon:
             self.kill()
+        cgroups = self.cgroups_of_runs()
+        eventually(lambda: not any(map(killed_inside, cgroups)), "what ran has ended")
         subprocess.run(self.daemon_command("--remove"), check=False, timeout=60, capture_output=True)
         self.kill_holder()
         for mount in mounts_below(self.dir):
@@ -273,6 +282,17 @@ def mounts_below(folder):
 def kill_if_there(pid):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+
+
+def killed_inside(folder):
+    """Kills who is in a cgroup; whether anybody was."""
+    try:
+        pids = (folder / "cgroup.procs").read_text().split()
+    except FileNotFoundError:
+        return False
+    for pid in pids:
+        kill_if_there(int(pid))
+    return bool(pids)
 
 
 def cgroup_root():

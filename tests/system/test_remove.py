@@ -42,14 +42,16 @@ def commands_with(text):
 
 
 def test_a_host_that_does_not_come_up_leaves_nothing(machine, monkeypatch):
-    hosts = []
+    hosts, cgroups = [], []
 
     def fail(host):
         hosts.append(host)
         host.run(name="t").started()
+        cgroups.extend(host.cgroups_of_runs())
         raise AssertionError("it has not come up")
     monkeypatch.setattr(Host, "learn_contexts", fail)
     with pytest.raises(AssertionError, match="not come up"):
         next(host_in_use({}))
     assert not hosts[0].dir.exists() and not mounts_below(hosts[0].dir)
     eventually(lambda: not commands_with(str(hosts[0].dir)), "the daemon and its holder have ended")
+    assert cgroups and not any(folder.exists() for folder in cgroups)
