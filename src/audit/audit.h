@@ -14,7 +14,7 @@
 #include "../tenant/ledger.h"
 #include "../tenant/share.h"
 
-#define AUDIT_LAYOUT	    9
+#define AUDIT_LAYOUT	    10
 #define AUDIT_PROCESSES	    16384 /* processes that are charged; a power of two */
 #define AUDIT_SLOTS	    16384 /* threads that wait at the same time; a power of two */
 #define AUDIT_BLOCK	    64	  /* records of either; see blocks.h */
@@ -135,6 +135,7 @@ enum audit_process_state {
  * @serial:		never used twice; part of the key of everything that belongs to it
  * @bindings:		for which state of the bindings @chain was found
  * @cgroup:		its cgroup when @chain was found
+ * @user:		its user then
  * @chain:		whom it is charged to
  * @charging:		changes of its charge under way, and AUDIT_PROCESS_MOVING: see bpf/charge.h
  * @probed:		generation whose probes are on its launches (user space, and BPF when it gives up waiting)
@@ -180,7 +181,7 @@ struct audit_process {
 	__u32 ended;
 	__u32 signalled;
 	__u32 n_giving;
-	__u32 unused;
+	__u32 user;
 };
 
 /* Beside the id of a thread. */
@@ -452,7 +453,7 @@ struct audit_order {
 	__u32 device;
 	__u32 serial; /* of the process' record that is meant */
 	__s32 result; /* 0, or ENGINE_E_* (programs) */
-	__u32 unused;
+	__u32 user;   /* of the process that is to be charged */
 	__u64 bytes;
 	/* Of the process, or `ended` of the device, before that was asked; from then on (programs) what came since. */
 	__u64 moved;

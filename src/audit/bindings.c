@@ -26,18 +26,25 @@ static void bindings_changed(struct engine *engine)
 	__atomic_add_fetch(&engine->state->control.bindings, 1, __ATOMIC_RELEASE);
 }
 
-static pid_t parent_of(pid_t pid)
+/* The first number of a line of a process' status. Return: whether there is one. */
+static bool status_number(pid_t pid, const char *format, unsigned *ret)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	char path[64], line[256];
-	int parent = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "PPid: %d", &parent) == 1)
-			break;
-	return parent;
+		if (sscanf(line, format, ret) == 1)
+			return true;
+	return false;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	unsigned parent;
+
+	return status_number(pid, "PPid: %u", &parent) ? parent : 0;
 }
 
 int each_pid(struct engine *engine, pid_fn fn, void *userdata)
@@ -275,22 +282,25 @@ static void chain_add_users(struct engine *engine, struct ledger_chain *chain, p
 		chain_add_user(engine, chain, uid);
 }
 
-int chain_of_pid(struct engine *engine, pid_t pid, struct ledger_chain *ret, uint64_t *ret_cgroup)
+/*
+ * The user is the real one, as for the programs. Whose the folder in /proc is says less: it is root's for a
+ * process that does not want to be looked at.
+ */
+int chain_of_pid(struct engine *engine, pid_t pid, struct ledger_chain *ret, uint64_t *ret_cgroup,
+		 uid_t *ret_user)
 {
-	char cgroup[PATH_MAX], path[32];
+	char cgroup[PATH_MAX];
 	uint32_t tenant;
-	struct stat st;
 	int r = cgroup_path_of(pid, cgroup, sizeof(cgroup));
 
 	*ret = (struct ledger_chain){};
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	if (r == ENGINE_E_GONE || stat(path, &st))
+	if (r == ENGINE_E_GONE || !status_number(pid, "Uid: %u", ret_user))
 		return ENGINE_E_GONE;
 	if (tree_get(engine, pid, &tenant) == 0)
 		chain_add(ret, tenant);
 	if (r == 0)
 		chain_add_cgroups(engine, ret, cgroup, ret_cgroup);
-	chain_add_users(engine, ret, pid, st.st_uid);
+	chain_add_users(engine, ret, pid, *ret_user);
 	if (ret->n == 0)
 		chain_add(ret, engine->state->control.default_tenant);
 	return 0;

@@ -22,8 +22,9 @@ struct library_use copies_use_by(struct engine *engine, pid_t pid)
 	struct library_use use = { .user = pid, .used_ns = clock_now_ns(CLOCK_MONOTONIC) };
 	struct ledger_chain chain;
 	uint64_t cgroup;
+	uid_t user;
 
-	if (chain_of_pid(engine, pid, &chain, &cgroup) == 0 && chain.n)
+	if (chain_of_pid(engine, pid, &chain, &cgroup, &user) == 0 && chain.n)
 		use.outermost = chain.tenants[chain.n - 1];
 	return use;
 }
@@ -46,8 +47,9 @@ bool process_is_tenants(struct engine *engine, pid_t pid)
 {
 	struct ledger_chain chain;
 	uint64_t cgroup;
+	uid_t user;
 
-	return chain_of_pid(engine, pid, &chain, &cgroup) == 0 && chain.n;
+	return chain_of_pid(engine, pid, &chain, &cgroup, &user) == 0 && chain.n;
 }
 
 /**

@@ -325,10 +325,12 @@ void tenant_clear(struct engine *engine, uint32_t tenant);
 /**
  * chain_of_pid() - the tenants around a process, as the programs find them
  * @ret_cgroup:	its cgroup, untouched on hosts without cgroup v2
+ * @ret_user:	whose it is
  *
  * Return: 0 or ENGINE_E_GONE.
  */
-int chain_of_pid(struct engine *engine, pid_t pid, struct ledger_chain *ret, uint64_t *ret_cgroup);
+int chain_of_pid(struct engine *engine, pid_t pid, struct ledger_chain *ret, uint64_t *ret_cgroup,
+		 uid_t *ret_user);
 
 /* What a kernel may or may not take; see features.c. */
 enum feature {

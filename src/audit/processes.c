@@ -72,11 +72,13 @@ int engine_adopt(struct engine *engine, pid_t pid)
 {
 	struct audit_order adopt = { .kind = AUDIT_ORDER_ADOPT, .tgid = pid };
 	uint64_t cgroup = 0;
-	int r = chain_of_pid(engine, pid, &adopt.chain, &cgroup);
+	uid_t user = 0;
+	int r = chain_of_pid(engine, pid, &adopt.chain, &cgroup, &user);
 
 	if (r)
 		return r;
 	adopt.cgroup = cgroup;
+	adopt.user = user;
 	r = order(engine, &adopt);
 	/* It may have ended just before, and then nobody else ends what was made for it. */
 	if (r == 0 && process_is_dead(pid))

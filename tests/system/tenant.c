@@ -20,6 +20,7 @@
  *	fork		go on in a child; the parent waits for it
  *	ask N		N times the ioctl that asks the kernel driver for device memory, which refuses it here: how many
  *	ask		the same for ever, from now on; nothing is answered
+ *	user ID		become another user, with the same group: the code
  *	pid		its process id
  *	quit		end; so does the end of the input
  */
@@ -393,6 +394,8 @@ static int obey(const char *line, int device)
 		printf("%lu\n", do_ask(n));
 	else if (strcmp(line, "ask") == 0)
 		do_ask(ULONG_MAX);
+	else if (sscanf(line, "user %lu", &n) == 1)
+		printf("%d\n", setuid(n));
 	else if (strcmp(line, "pid") == 0)
 		printf("%d\n", getpid());
 	else

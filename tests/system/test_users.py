@@ -118,6 +118,38 @@ def test_adopt_a_cgroup(host, cgroup):
     below.rmdir()
 
 
+def test_who_becomes_another_user_takes_along_what_he_has(host):
+    """A server of root's that begins with a device and then works for somebody: from the next call on all is the user's,
+    beyond his limit, too."""
+    host.cotenant("set", "--user", ALICE, "--name", "alice", "memory.max=1G")
+    host.cotenant("set", "--user", BOB, "--name", "bob", "memory.max=2G")
+    host.cotenant("set", "--user", "root", "--name", "root", "memory.max=6G")
+    first, second = host.spawn().started(), host.spawn().started()
+    assert first.alloc(1500 * MIB) > 0 and second.alloc(500 * MIB) > 0
+    for tenant, user in (first, ALICE), (second, BOB):
+        assert tenant.ask(f"user {user}") == ["0"]
+    assert first.alloc(MIB) == -OUT_OF_MEMORY and second.alloc(500 * MIB) > 0
+    assert 1564 * MIB <= host.book("alice")["memory.current"] < 1600 * MIB
+    assert 1064 * MIB <= host.book("bob")["memory.current"] < 1100 * MIB
+    assert host.book("root")["memory.current"] == 0
+    # Nor is it anybody else's when the books are looked at by others.
+    host.cotenant("release", "root")
+    host.settled()
+    assert host.book("alice")["memory.current"] >= 1564 * MIB and second.alloc(GIB) == -OUT_OF_MEMORY
+    assert first.end() == second.end() == 0
+
+
+def test_who_becomes_another_user_falls_under_his_template(host):
+    host.cotenant("set", "--default", "memory.max=1G")
+    tenant = host.spawn().started()
+    assert tenant.alloc(500 * MIB) > 0 and tenant.ask(f"user {ALICE}") == ["0"]
+    assert tenant.alloc(100 * MIB) > 0
+    his = f"{ALICE}@everyone"
+    eventually(lambda: any(t["tenant"] == his for t in host.json("list")["tenants"]), "he is known")
+    assert tenant.alloc(500 * MIB) == -OUT_OF_MEMORY
+    assert host.book(his)["memory.current"] >= 664 * MIB and host.book("everyone")["memory.current"] == 0
+
+
 @pytest.fixture
 def patient_host(machine):
     """A host whose calls wait for a daemon as long as a test lasts."""

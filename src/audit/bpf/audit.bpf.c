@@ -131,13 +131,19 @@ alone int row_asks_for_memory(__u32 row)
 	return ROW_AT(row)->action <= ROW_GRAPH_INSTANTIATE;
 }
 
-/* Who has a record was met before he got it, and the daemon has nobody to ask. */
+/* Who has a record was met before he got it, as long as he has not become another user. */
+static noinline int process_is_met(int at)
+{
+	return at >= 0 && PROCESS(at)->user == (__u32)bpf_get_current_uid_gid();
+}
+
+/* And the daemon has nobody to ask. */
 static noinline int user_may_be_stranger(struct thread *t)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 
 	return READ_ONCE(control.ask_users) && tgid != READ_ONCE(control.daemon) &&
-	       process_find_own(t, tgid) < 0;
+	       !process_is_met(process_find_own(t, tgid));
 }
 
 /*

@@ -22,10 +22,13 @@ static noinline int order_adopt(void)
 	int at = process_find(ORDER->tgid);
 
 	if (at >= 0)
-		return process_move(at, &ORDER->chain, ORDER->cgroup) ? 0 : ORDER_CHANGED;
+		return process_move(at, &ORDER->chain, ORDER->cgroup, ORDER->user) ? 0
+										   : ORDER_CHANGED;
 	if (ORDER->chain.n == 0)
 		return 0;
-	return process_claim(ORDER->tgid, &ORDER->chain, ORDER->cgroup) < 0 ? ORDER_FULL : 0;
+	return process_claim(ORDER->tgid, &ORDER->chain, ORDER->cgroup, ORDER->user) < 0
+		       ? ORDER_FULL
+		       : 0;
 }
 
 static inlined __u64 beyond(__u64 a, __u64 b)

@@ -3,8 +3,8 @@
  * Users whom nobody has seen yet.
  *
  * Who is a member of a group the daemon finds out, in its own time; a user's first call would run without the
- * limits of his group meanwhile. Where groups have limits, a thread whose process has no record yet and whose
- * user is no tenant has the daemon asked, and waits for its word: first here, for what a daemon takes. Where
+ * limits of his group meanwhile. Where groups have limits, a thread whose process has no record of this user yet
+ * and whose user is no tenant has the daemon asked, and waits for its word: first here, for what a daemon takes. Where
  * there is none, a kernel before Linux 6.13 may not let one come as long as a thread is in here: it waits for
  * that when a program is put beside this one. So a call that allocates is given to the holder then, which lets
  * it go now and then to ask again. When the failure wait is over it is decided as one that nobody can hold

@@ -2,8 +2,8 @@
 /*
  * Who is charged: from the current thread to its process' record and chain of tenants.
  *
- * The chain is looked up once per process and again when a binding has changed or the process has moved
- * to another cgroup. Its charge moves along, carried by one thread (moving.h).
+ * The chain is looked up once per process and again when a binding has changed, or the process has moved
+ * to another cgroup or become another user. Its charge moves along, carried by one thread (moving.h).
  */
 #ifndef AUDIT_BPF_WHO_H
 #define AUDIT_BPF_WHO_H
@@ -95,7 +95,7 @@ static noinline int process_find_own(const struct thread *t, __u32 tgid)
 }
 
 /* Fill in a record that was claimed. */
-alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cgroup)
+alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cgroup, __u32 user)
 {
 	struct audit_process *p = PROCESS(process);
 
@@ -104,6 +104,7 @@ alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cg
 	p->serial = __sync_fetch_and_add(&control.next_serial, 1) + 1;
 	p->bindings = READ_ONCE(control.bindings);
 	p->cgroup = cgroup;
+	p->user = user;
 	p->probed = 0;
 	p->whole = 0;
 	for (int i = 0; i < LEDGER_DEVICES; i++) {
@@ -146,7 +147,7 @@ static long process_try(_unused_ __u32 i, struct process_claim *claim)
  *
  * Return: its number; -1 if there is none to be had, or if somebody else has just made one.
  */
-alone int process_claim(__u32 tgid, const struct ledger_chain *chain, __u64 cgroup)
+alone int process_claim(__u32 tgid, const struct ledger_chain *chain, __u64 cgroup, __u32 user)
 {
 	__u32 random = READ_ONCE(control.next_serial) * WHO_SPREAD;
 	struct process_claim claim = { .at = blocks_start(&state, AUDIT_TABLE_PROCESSES, random),
@@ -164,7 +165,7 @@ alone int process_claim(__u32 tgid, const struct ledger_chain *chain, __u64 cgro
 		WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);
 		return -1;
 	}
-	process_init(claim.at, chain, cgroup);
+	process_init(claim.at, chain, cgroup, user);
 	WRITE_ONCE(p->owner, (__u64)tgid << 32 | AUDIT_PROCESS_LIVE);
 	return claim.at;
 }
@@ -176,7 +177,8 @@ alone int process_new(struct thread *t, __u32 tgid)
 
 	if (!t)
 		return -1;
-	at = process_claim(tgid, &t->chain, bpf_get_current_cgroup_id());
+	at = process_claim(tgid, &t->chain, bpf_get_current_cgroup_id(),
+			   (__u32)bpf_get_current_uid_gid());
 	if (at >= 0)
 		event_send(AUDIT_EVENT_NEW_PROCESS, t, t->chain.tenants[0], AUDIT_REASON_NONE, 0);
 	return at;
@@ -228,7 +230,7 @@ static noinline int chain_is(const struct ledger_chain *chain, const struct ledg
  *
  * Return: 0 if somebody else is just moving it.
  */
-alone int process_move(__u32 process, const struct ledger_chain *to, __u64 cgroup)
+alone int process_move(__u32 process, const struct ledger_chain *to, __u64 cgroup, __u32 user)
 {
 	struct audit_process *p = PROCESS(process);
 	__u32 now = READ_ONCE(control.bindings);
@@ -238,9 +240,21 @@ alone int process_move(__u32 process, const struct ledger_chain *to, __u64 cgrou
 	if (!chain_is(&p->chain, to))
 		process_change_chain(process, to);
 	p->cgroup = cgroup;
+	p->user = user;
 	p->bindings = now;
 	moving_end(process);
 	return 1;
+}
+
+/* Who it is now; another user than before may be one whom the daemon has not met. */
+static inlined int process_become(__u32 process, struct thread *t, __u32 user)
+{
+	int is_other = PROCESS(process)->user != user;
+
+	process_move(process, &t->chain, bpf_get_current_cgroup_id(), user);
+	if (is_other)
+		event_send(AUDIT_EVENT_NEW_PROCESS, t, t->chain.tenants[0], AUDIT_REASON_NONE, 0);
+	return 0;
 }
 
 struct process_wait {
@@ -276,15 +290,16 @@ alone int process_await(__u32 tgid, __u64 sp)
 static noinline int process_get(struct thread *t, __u64 sp)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u32 user = (__u32)bpf_get_current_uid_gid();
 	int at = process_find_own(t, tgid);
 	struct audit_process *p = PROCESS(at);
 
 	if (at >= 0 && p->bindings == READ_ONCE(control.bindings) &&
-	    p->cgroup == bpf_get_current_cgroup_id())
+	    p->cgroup == bpf_get_current_cgroup_id() && p->user == user)
 		return at;
 	chain_find(&t->chain);
 	if (at >= 0) {
-		process_move(at, &t->chain, bpf_get_current_cgroup_id());
+		process_become(at, t, user);
 		return at;
 	}
 	if (t->chain.n == 0)
