@@ -13,6 +13,8 @@
 
 /* How often to look who has what open or locked. Far below the 100 ms promised. */
 #define LOOK_USEC 20000
+/* And whether an exporter has ended: until somebody else pays the device seems to have its memory back. */
+#define HEIR_LOOK_USEC 2000
 
 /* Locks of payers are so far behind the bytes that they are about, beyond any file's end. */
 #define SHARE_PAYER (1ULL << 61)
@@ -133,37 +135,37 @@ static void heir_try(struct share_import *import)
 	(void)lock_set(import->fd, F_UNLCK, SHARE_PAYER + start, size);
 }
 
-/* Return: true as long as there is something to look after. */
-static bool watch_once(struct kept **ret_closed)
+/* Return: after how many microseconds to look again, 0 when there is nothing to look after. */
+static unsigned watch_once(struct kept **ret_closed)
 {
 	struct share_import *heir;
-	bool more;
+	unsigned again;
 
 	pthread_mutex_lock(&watch_lock);
 	*ret_closed = kept_take_closed();
 	for (heir = heirs; heir; heir = heir->next)
 		heir_try(heir);
-	more = kept_list || heirs;
-	has_watch = more;
+	again = heirs ? HEIR_LOOK_USEC : kept_list ? LOOK_USEC : 0;
+	has_watch = again != 0;
 	pthread_mutex_unlock(&watch_lock);
 
-	return more;
+	return again;
 }
 
 static void *watch(_unused_ void *arg)
 {
 	struct kept *closed, *kept;
-	bool more;
+	unsigned again = HEIR_LOOK_USEC;
 
 	do {
-		usleep(LOOK_USEC);
-		more = watch_once(&closed);
+		usleep(again);
+		again = watch_once(&closed);
 		while ((kept = closed)) {
 			closed = kept->next;
 			kept->done(kept->arg);
 			free(kept);
 		}
-	} while (more);
+	} while (again);
 
 	return NULL;
 }
