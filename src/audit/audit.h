@@ -125,6 +125,7 @@ enum audit_process_state {
 	AUDIT_PROCESS_FREE,
 	AUDIT_PROCESS_CLAIMED, /* being filled in */
 	AUDIT_PROCESS_LIVE,
+	AUDIT_PROCESS_LINGERS, /* has ended, and is charged until it is known who has what it had */
 };
 
 #define AUDIT_PROCESS_MOVING (1U << 31)
@@ -147,6 +148,11 @@ enum audit_process_state {
  *			back just now, managed memory, graphs not launched
  * @epoch:		grows when part of @idle was found to be gone: nobody knows whose (BPF)
  * @n_giving:		calls under way that give back nobody knows how much
+ * @exports:		it has handed memory of its own to whoever may open it
+ * @listed:		of one that lingers: a device lists it still (user space)
+ * @ended_ns:		of one that lingers: when it ended, on the monotonic clock
+ * @inherited:		bytes of @overhead that others have made who have ended since (user space)
+ * @claimed:		bytes that others have inherited from it (user space)
  * @n_contexts:		live contexts per device
  * @device_of:		device of each of its ordinals, AUDIT_NO_DEVICE while unknown
  * @hint_of:		what they may be, by what it says itself (user space)
@@ -182,6 +188,11 @@ struct audit_process {
 	__u32 signalled;
 	__u32 n_giving;
 	__u32 user;
+	__u32 exports;
+	__u32 listed;
+	__u64 ended_ns;
+	__u64 inherited[LEDGER_DEVICES];
+	__u64 claimed[LEDGER_DEVICES];
 };
 
 /* Beside the id of a thread. */
@@ -353,6 +364,7 @@ struct audit_wake {
  * @freed:		the holder is told that memory was freed, and has not looked yet (both)
  * @n_unfollowed:	children of trees that could not be entered
  * @n_unended:		ends of processes that are left to the engine
+ * @n_lingering:	processes that have ended and are charged still (programs)
  * @wakes_lost:		wakes that found the ring full
  * @ask_users:		a user's first call waits until the daemon has met him, see bpf/user.h (user space)
  * @settle_wanted:	how often a thread has asked for the books to be settled
@@ -386,6 +398,8 @@ struct audit_control {
 	__u64 arrivals[AUDIT_ARRIVALS];
 	__u32 n_arrivals;
 	__u32 n_stale;
+	__u32 n_lingering;
+	__u32 unused;
 };
 
 #define AUDIT_LIBRARIES	   256
@@ -438,6 +452,7 @@ enum audit_order_kind {
 	AUDIT_ORDER_SETTLE,  /* what the device says of a process */
 	AUDIT_ORDER_UNOWNED, /* what the device says of processes that are nobody's */
 	AUDIT_ORDER_END,     /* a process has died unseen */
+	AUDIT_ORDER_LET_GO,  /* what one that lingers had is somebody else's now, or gone */
 	AUDIT_ORDER_REAP,    /* drop the records of what went with its process or context */
 };
 
@@ -453,7 +468,10 @@ struct audit_order {
 	__u32 device;
 	__u32 serial; /* of the process' record that is meant */
 	__s32 result; /* 0, or ENGINE_E_* (programs) */
-	__u32 user;   /* of the process that is to be charged */
+	union {
+		__u32 user;    /* of the process that is to be charged */
+		__u32 process; /* number of the record of one that lingers */
+	};
 	__u64 bytes;
 	/* Of the process, or `ended` of the device, before that was asked; from then on (programs) what came since. */
 	__u64 moved;

@@ -227,8 +227,21 @@ int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t de
  * Calls that may fit when the books are settled wait for that. Return: what to give to engine_settled().
  */
 uint64_t engine_settling(const struct engine *engine);
+/** engine_asks_devices() - a round begins: who has ended by now, and lingers, has ended before the devices are asked */
+void engine_asks_devices(struct engine *engine);
 /** engine_settled() - engine_settle() was called for every process, on all devices */
 void engine_settled(struct engine *engine, uint64_t since);
+
+/**
+ * engine_is_lingering() - are there processes that have ended and are charged still?
+ *
+ * Who has exported memory is, from its end on until engine_settled() was called for a round that began long
+ * enough after it: others may have that memory, and are charged for it by engine_settle().
+ */
+bool engine_is_lingering(const struct engine *engine);
+
+/** engine_lists() - a device lists a process that is not charged. Return: whether it lingers: then it is, for now */
+bool engine_lists(struct engine *engine, pid_t pid);
 
 /**
  * engine_hint() - which devices a process' numbers may stand for, by what it says itself

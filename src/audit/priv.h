@@ -120,6 +120,7 @@ struct engine {
 	uint64_t events_ns;		  /* when there were some last */
 	uint32_t n_tenants;		  /* their numbers are below it */
 	uint64_t unowned[LEDGER_DEVICES]; /* bytes of nobody, as the devices told last */
+	uint64_t asked_ns;		  /* when they were asked last */
 	int lock_fd;
 	int epoll_fd;
 	int holder_pidfd;
@@ -171,6 +172,15 @@ bool builds_is_unprobed(struct engine *engine, dev_t dev, ino_t ino);
 int reap_soon(struct engine *engine);
 /** ended_see_to() - end what no program could end. Return: whether all of it is done */
 bool ended_see_to(struct engine *engine);
+/** engine_order() - have a program change the books. Return: 0 or ENGINE_E_*, or a fault */
+int engine_order(struct engine *engine, const struct audit_order *order);
+/** process_is_exiting() - has a process begun to end, or is it gone? */
+bool process_is_exiting(pid_t pid);
+/** lingering_inherit() - the overhead of a process was settled: as far as it has grown it may be what others left behind */
+void lingering_inherit(struct engine *engine, struct audit_process *p, unsigned device,
+		       uint64_t overhead_before);
+/** lingering_end() - the devices were asked: let go of those that had ended before */
+void lingering_end(struct engine *engine);
 /** trees_follow() - enter children of trees that the programs could not enter */
 void trees_follow(struct engine *engine);
 

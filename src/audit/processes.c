@@ -14,7 +14,8 @@
 #include "base/clock.h"
 #include "priv.h"
 
-#define DROP_NS 300000000000ULL /* a credit that was used up is no end of anything, but a record */
+#define DROP_NS	       300000000000ULL /* a credit that was used up is no end of anything, but a record */
+#define KERNEL_EXITING 4	       /* PF_EXITING */
 
 int engine_each_process(const struct engine *engine, engine_process_fn fn, void *userdata)
 {
@@ -57,8 +58,22 @@ static bool process_is_dead(pid_t pid)
 	return dead;
 }
 
-/* Return: 0 or ENGINE_E_*, or a fault. */
-static int order(struct engine *engine, const struct audit_order *order)
+bool process_is_exiting(pid_t pid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[32], line[512], *end;
+	unsigned flags;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		return true;
+	end = strrchr(line, ')');
+	return end && sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+	       flags & KERNEL_EXITING;
+}
+
+int engine_order(struct engine *engine, const struct audit_order *order)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options);
 
@@ -79,7 +94,7 @@ int engine_adopt(struct engine *engine, pid_t pid)
 		return r;
 	adopt.cgroup = cgroup;
 	adopt.user = user;
-	r = order(engine, &adopt);
+	r = engine_order(engine, &adopt);
 	/* It may have ended just before, and then nobody else ends what was made for it. */
 	if (r == 0 && process_is_dead(pid))
 		ended_see_to(engine);
@@ -96,9 +111,18 @@ int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t de
 					    .bytes = device_bytes,
 					    .moved = moved };
 
+	struct audit_process *p;
+	uint64_t before;
+	int r;
+
 	if (device >= LEDGER_DEVICES)
 		return -EINVAL;
-	return order(engine, &settle);
+	p = process_find(engine, pid);
+	before = p ? p->overhead[device] : 0;
+	r = engine_order(engine, &settle);
+	if (p && r >= 0)
+		lingering_inherit(engine, p, device, before);
+	return r;
 }
 
 uint64_t engine_settling(const struct engine *engine)
@@ -135,6 +159,7 @@ static bool has_dead_bytes(struct engine *engine, unsigned device)
 
 void engine_settled(struct engine *engine, uint64_t since)
 {
+	lingering_end(engine);
 	/* First none, then those found: the programs add to the idle memory before they set the mark. */
 	for (size_t i = 0; i < engine->n_tenants; i++)
 		__atomic_store_n(&engine->state->tenants[i].may_shrink, 0, __ATOMIC_SEQ_CST);
@@ -162,7 +187,7 @@ int engine_device_unowned(struct engine *engine, unsigned device, uint64_t bytes
 	/* Mostly nothing has changed; see bpf/order.h. */
 	if (book(engine, 0, device)->low == bytes && engine_device_ended(engine, device) == ended)
 		return 0;
-	return order(engine, &unowned);
+	return engine_order(engine, &unowned);
 }
 
 /* --- devices and their numbers ------------------------------------------------------------------------ */
@@ -203,7 +228,7 @@ bool ended_see_to(struct engine *engine)
 					   .tgid = audit_process_tgid(p) };
 
 		if (end.tgid && (p->ended || process_is_dead(end.tgid)) &&
-		    order(engine, &end) == ENGINE_E_CHANGED)
+		    engine_order(engine, &end) == ENGINE_E_CHANGED)
 			all = false;
 	}
 	return all;
@@ -242,7 +267,7 @@ static int records_drop(struct engine *engine)
 {
 	engine->n_stale = __atomic_load_n(&engine->state->control.n_stale, __ATOMIC_ACQUIRE);
 	engine->dropped_ns = clock_now_ns(CLOCK_MONOTONIC);
-	return order(engine, &(struct audit_order){ .kind = AUDIT_ORDER_REAP });
+	return engine_order(engine, &(struct audit_order){ .kind = AUDIT_ORDER_REAP });
 }
 
 static void dead_take_off(struct engine *engine)

@@ -33,6 +33,7 @@ static int add(const struct audit_process *p, void *userdata)
 	memcpy(c->idle, p->idle, sizeof(c->idle));
 	memcpy(c->pending, p->pending, sizeof(c->pending));
 	memcpy(c->overhead, p->overhead, sizeof(c->overhead));
+	memcpy(c->inherited, p->inherited, sizeof(c->inherited));
 	memcpy(c->n_contexts, p->n_contexts, sizeof(c->n_contexts));
 	c->chain = p->chain;
 	return 0;

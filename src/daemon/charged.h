@@ -27,6 +27,7 @@ struct charged {
 	uint64_t idle[LEDGER_DEVICES];
 	uint64_t pending[LEDGER_DEVICES];
 	uint64_t overhead[LEDGER_DEVICES];
+	uint64_t inherited[LEDGER_DEVICES];
 	uint32_t n_contexts[LEDGER_DEVICES];
 	struct ledger_chain chain;
 };

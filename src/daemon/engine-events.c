@@ -245,6 +245,9 @@ void daemon_on_engine_event(const struct audit_event *e, const char *text, void 
 	/* What the dead had is there for others when the device says so. */
 	if (e->kind == AUDIT_EVENT_SETTLE || (e->kind == AUDIT_EVENT_EXIT && is_device_awaited(d)))
 		daemon_settle_soon(d);
+	/* Its charge stays until it is known who has what it had. */
+	if (e->kind == AUDIT_EVENT_EXIT && engine_is_lingering(d->engine))
+		daemon_settle_soon(d);
 	/* One that is answered at once is told by its refusal. */
 	if (e->kind == AUDIT_EVENT_INSUFFICIENT && e->wait_ns == 0)
 		return;

@@ -72,6 +72,16 @@ int engine_device_set(_unused_ struct engine *engine, unsigned device, const str
 	return 0;
 }
 
+bool engine_is_lingering(_unused_ const struct engine *engine)
+{
+	return false;
+}
+
+bool engine_lists(_unused_ struct engine *engine, _unused_ pid_t pid)
+{
+	return false;
+}
+
 uint64_t engine_device_ended(_unused_ const struct engine *engine, _unused_ unsigned device)
 {
 	return 0;
@@ -239,6 +249,10 @@ int engine_settle(_unused_ struct engine *engine, _unused_ pid_t pid, _unused_ u
 		  _unused_ uint64_t device_bytes, _unused_ uint64_t moved)
 {
 	return 0;
+}
+
+void engine_asks_devices(_unused_ struct engine *engine)
+{
 }
 
 uint64_t engine_settling(_unused_ const struct engine *engine)

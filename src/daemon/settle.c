@@ -141,12 +141,60 @@ static void settle_device(struct daemon *d, unsigned device, uint64_t oldest_us,
 	at = 0;
 	for (i = 0; i < running->n; i++) {
 		if (charged_next(&d->charged, running->items[i].pid, &at) ||
+		    (d->engine && engine_lists(d->engine, running->items[i].pid)) ||
 		    adopt(d, &running->items[i], device))
 			continue;
 		if (running->items[i].used_bytes != GPU_UNKNOWN)
 			unowned += running->items[i].used_bytes;
 	}
 	settle_unowned(d, device, unowned, ended);
+}
+
+/* What nobody has asked for may be much, and beyond a limit: whoever wonders is told. */
+#define INHERITED_IS_TOLD (64ULL << 20)
+
+static void note_inherited(struct daemon *d, const struct charged *c, unsigned device,
+			   uint64_t bytes)
+{
+	const struct tenant *t =
+		c->chain.n ? tenants_by_number(&d->tenants, c->chain.tenants[0]) : NULL;
+	struct event event = { .kind = EVENT_INHERITED,
+			       .uid = EVENT_NO_UID,
+			       .tenant = t ? t->spec.name : NULL,
+			       .pid = c->pid,
+			       .gpu = d->gpu->devices[device].uuid,
+			       .size = bytes,
+			       .left = EVENT_NO_NUMBER,
+			       .wait_ms = EVENT_NO_NUMBER };
+	char name[PROCESS_NAME_SIZE], text[200], size[QUANTITY_TEXT];
+
+	process_name(c->pid, name);
+	process_uid(c->pid, &event.uid);
+	snprintf(text, sizeof(text),
+		 "process %d (%s) keeps %s that another process has made, which has ended; it is "
+		 "charged for them now",
+		 c->pid, name, size_print_short(bytes, size));
+	event.text = text;
+	event_log_add(d->events, &event, NULL);
+}
+
+static void tell_inherited(struct daemon *d)
+{
+	const struct charged *c, *before;
+	size_t i, at = 0;
+	unsigned device;
+
+	for (i = 0; i < d->charged.n; i++) {
+		c = &d->charged.items[i];
+		before = charged_next(&d->charged_before, c->pid, &at);
+		if (!before || before->serial != c->serial)
+			continue;
+		for (device = 0; device < daemon_n_devices(d); device++) {
+			if (c->inherited[device] >= before->inherited[device] + INHERITED_IS_TOLD)
+				note_inherited(d, c, device,
+					       c->inherited[device] - before->inherited[device]);
+		}
+	}
 }
 
 /* What the books had the last time is kept: what has changed since tells who is at work. */
@@ -163,6 +211,7 @@ void daemon_read_books(struct daemon *d, uint64_t oldest_us)
 		log_warn(-ENOMEM, "the books are not settled this time");
 	d->books_changed |= !charged_equal(&d->charged, &d->charged_before);
 	daemon_activity_look(d);
+	tell_inherited(d);
 }
 
 static bool any_is_placing(const struct charged_list *list)
@@ -185,6 +234,8 @@ void daemon_settle(struct daemon *d)
 
 	for (i = 0; d->engine && i < daemon_n_devices(d); i++)
 		ended[i] = engine_device_ended(d->engine, i);
+	if (d->engine)
+		engine_asks_devices(d->engine);
 	daemon_read_books(d, UINT64_MAX);
 	/* What is settled below is a change as well, and the next round sees it. */
 	d->books_changed = false;
@@ -192,6 +243,8 @@ void daemon_settle(struct daemon *d)
 		settle_device(d, i, d->books_read_us + 1, ended[i]);
 	if (d->engine)
 		engine_settled(d->engine, since);
+	if (d->engine && engine_is_lingering(d->engine))
+		daemon_settle_soon(d);
 	if (any_is_placing(&d->charged))
 		daemon_place(d);
 	d->n_settled++;
@@ -224,7 +277,8 @@ static bool is_as_settled(struct daemon *d)
 	    (d->engine && d->settled_since != engine_settling(d->engine)))
 		return false;
 	daemon_read_books(d, UINT64_MAX);
-	if (d->books_changed || any_is_placing(&d->charged))
+	if (d->books_changed || any_is_placing(&d->charged) ||
+	    (d->engine && engine_is_lingering(d->engine)))
 		return false;
 	for (i = 0; i < daemon_n_devices(d); i++) {
 		if (d->unowned_bytes[i] || !is_used_as_settled(d, i))

@@ -172,6 +172,81 @@ static void case_adopt_dead(struct bench *b)
 	printf("ok 'exits: a process that is adopted after its end is charged nothing'\n");
 }
 
+static int export_and_stay(void *userdata)
+{
+	volatile int *done = userdata;
+	unsigned long address, handle[8];
+
+	if (CUDA("cuMemAlloc_v2", &address, 32 * MIB) || CUDA("cuIpcGetMemHandle", handle, address))
+		return 1;
+	*done = 1;
+	return pause();
+}
+
+static int inherited(const struct audit_process *p, void *userdata)
+{
+	uint64_t *ret = userdata;
+
+	*ret += p->inherited[0];
+	return 0;
+}
+
+/* The books are settled once: who keeps has so much of the device, and it may list who made. */
+static void settle_round(struct bench *b, pid_t keeper, uint64_t keeps, pid_t listed)
+{
+	uint64_t since = engine_settling(b->engine), moved;
+
+	engine_asks_devices(b->engine);
+	moved = process_find(b->engine, keeper)->moved;
+	if (listed)
+		CHECK(engine_lists(b->engine, listed) && !engine_lists(b->engine, getpid()));
+	CHECK(engine_settle(b->engine, keeper, 0, keeps, moved) == 0);
+	engine_settled(b->engine, since);
+}
+
+/*
+ * One that has handed out memory is charged until the devices were asked who has it now. Who has 40 MiB that
+ * no call explains has 32 of them from it, and got the others elsewhere.
+ */
+static void case_exports(struct bench *b)
+{
+	volatile int *made = shared_memory(sizeof(int)), *kept = shared_memory(sizeof(int));
+	uint64_t bytes = 0, most = 0;
+	pid_t keeper, maker;
+
+	CHECK(empty_after(b) < PATIENCE_NS);
+	keeper = tenant_fork(b, allocate_and_stay, (void *)kept);
+	maker = tenant_fork(b, export_and_stay, (void *)made);
+	CHECK(WAIT_UNTIL(b, *made && *kept));
+	CHECK(!engine_is_lingering(b->engine) && bench_current(b) == 64 * MIB);
+	engine_asks_devices(b->engine);
+	kill(maker, SIGKILL);
+	waitpid(maker, NULL, 0);
+	CHECK(WAIT_UNTIL(b, engine_is_lingering(b->engine)));
+	/* It has ended since the devices were asked. */
+	engine_settled(b->engine, engine_settling(b->engine));
+	CHECK(engine_reap(b->engine) == 0);
+	CHECK(bench_current(b) == 64 * MIB && whole_device(b) == 64 * MIB);
+	/* A driver may list it a while longer. */
+	usleep(100000);
+	settle_round(b, keeper, 32 * MIB, maker);
+	CHECK(bench_current(b) == 64 * MIB);
+	/* Who keeps it is charged, and only then is it off the maker's tenants. */
+	while (engine_is_lingering(b->engine)) {
+		CHECK(bench_current(b) >= 64 * MIB);
+		settle_round(b, keeper, 72 * MIB, 0);
+		most = MAX(most, bench_current(b));
+	}
+	CHECK(bench_current(b) == 72 * MIB && most <= 104 * MIB, "%llu",
+	      (unsigned long long)bench_current(b));
+	engine_each_process(b->engine, inherited, &bytes);
+	CHECK(bytes == 32 * MIB, "%lu", bytes);
+	kill(keeper, SIGKILL);
+	waitpid(keeper, NULL, 0);
+	CHECK(empty_after(b) < PATIENCE_NS);
+	printf("ok 'exits: what others may have is charged until it is known who has it'\n");
+}
+
 static void *allocate_once(void *arg)
 {
 	unsigned long address;
@@ -207,6 +282,8 @@ int main(_unused_ int argc, char **argv)
 	case_exec(&b);
 	case_busy(&b);
 	case_adopt_dead(&b);
+	bench_limit(&b, 1024 * MIB, 0);
+	case_exports(&b);
 	bench_limit(&b, 64 * MIB, 0);
 	CHECK(tenant_wait(&b, tenant_fork(&b, threads_end, NULL)) == 0);
 	CHECK(empty_after(&b) < PATIENCE_NS);

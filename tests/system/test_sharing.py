@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from conftest import COTENANT, GIB, MIB, OUT_OF_MEMORY, eventually, host_in_use
+from conftest import ALICE, COTENANT, GIB, MIB, OUT_OF_MEMORY, Tenant, as_user, eventually, host_in_use
 
 SHARING = pathlib.Path(__file__).with_name("sharing.py")
 KINDS = ["address", "physical", "pool"]
@@ -20,17 +20,17 @@ def patient(machine):
     yield from host_in_use({}, "--failure-wait", "10m")
 
 
-def sharer(host, name, limit):
-    return host.add([COTENANT, "run", "--name", name, "--memory.max", limit, "--", sys.executable,
+def sharer(host, name, limit, *options):
+    return host.add([COTENANT, "run", "--name", name, "--memory.max", limit, *options, "--", sys.executable,
                      SHARING]).started()
 
 
-def share(host, kind):
+def share(host, kind, *options):
     """Who makes memory of a kind, and who has opened it and may have only half as much."""
     maker = sharer(host, f"maker-{kind}", 2 * SHARED)
     code, *handle = maker.ask(f"make {kind} {SHARED}")
     assert code == "0"
-    keeper = sharer(host, f"keeper-{kind}", SHARED // 2)
+    keeper = sharer(host, f"keeper-{kind}", SHARED // 2, *options)
     assert keeper.ask(f"keep {kind} {' '.join(handle)}") == ["0"]
     return maker, keeper
 
@@ -58,6 +58,8 @@ def keeper_pays_afterwards(host, kind):
     maker, keeper = share(host, kind)
     assert maker.end() == 0
     eventually(lambda: charge(host, f"keeper-{kind}") >= SHARED, "who keeps it is charged")
+    event = host.told("inherited", f"keeper-{kind}")[-1]
+    assert event["size"] >= SHARED and "another process has made" in event["text"]
     assert charge(host, f"keeper-{kind}") < SHARED + LITTLE
     assert keeper.ask("alloc 256") == [str(OUT_OF_MEMORY)]
     assert keeper.ask("close") == ["0"]
@@ -74,3 +76,26 @@ def test_trap_8_the_maker_pays_while_it_lives(patient):
 def test_trap_8_who_keeps_it_pays_when_the_maker_has_ended(patient):
     for kind in KINDS:
         keeper_pays_afterwards(patient, kind)
+
+
+def test_trap_8_what_the_device_has_is_charged_all_the_time(patient):
+    """However its maker ends: to the device as a whole, and to the tenant around both of them, whose limit nobody can
+    pass while it is found out who has what."""
+    patient.cotenant("set", "--user", ALICE, "--name", "alice", f"memory.max={SHARED + 2 * LITTLE}")
+    for n, end in enumerate((Tenant.end, Tenant.kill)):
+        maker, keeper = (patient.add([*as_user(ALICE), sys.executable, SHARING]).started() for _ in range(2))
+        code, *handle = maker.ask(f"make address {SHARED}")
+        assert code == "0" and keeper.ask(f"keep address {' '.join(handle)}") == ["0"]
+        patient.settled()
+        end(maker)
+
+        def is_over():
+            assert patient.json("api", "devices.list")["devices"][0]["memory.charged"] >= SHARED
+            assert charge(patient, "alice") >= SHARED
+            assert keeper.ask(f"alloc {2 * LITTLE}") == [str(OUT_OF_MEMORY)]
+            return patient.events("inherited")[n:]
+        eventually(is_over, "it is told who keeps it")
+        patient.settled()
+        assert SHARED <= charge(patient, "alice") < SHARED + LITTLE
+        assert keeper.ask("close") == ["0"] and keeper.end() == 0
+        eventually(lambda: charge(patient, "alice") == 0, "nobody has anything")

@@ -350,8 +350,30 @@ static noinline int charge_drop_all(__u32 process)
 	return 0;
 }
 
+/* Off with all that a record stands for; then it is free, or about to be. */
+static inlined int process_clear(__u32 process)
+{
+	charge_drop_all(process);
+	room_count(&state, &PROCESS(process)->chain, AUDIT_TABLE_PROCESSES, -1);
+	PROCESS(process)->serial = 0;
+	__sync_fetch_and_add(&control.n_stale, 1);
+	return 0;
+}
+
+/*
+ * What a process has handed out may live on in others, and which of them has how much of it only the device
+ * tells. Until it is heard the tenants of the process are charged, or they could fill the gap in between. A
+ * daemon has to be there to hear it.
+ */
+static noinline int process_lingers(const struct audit_process *p)
+{
+	return READ_ONCE(p->exports) && READ_ONCE(control.daemon);
+}
+
 /**
  * process_end() - take everything off that a process was charged, and forget it
+ *
+ * One that has handed out memory lingers, without its number, until AUDIT_ORDER_LET_GO.
  *
  * Return: whether it was done. A process that is just being moved stays, and the engine ends it later.
  */
@@ -359,21 +381,24 @@ alone int process_end(__u32 at, __u32 tgid)
 {
 	struct audit_process *p = PROCESS(at);
 	__u64 live = (__u64)tgid << 32 | AUDIT_PROCESS_LIVE;
-	__u64 claimed = (__u64)tgid << 32 | AUDIT_PROCESS_CLAIMED;
+	__u32 lingers = process_lingers(p);
+	__u64 to = (__u64)tgid << 32 | (lingers ? AUDIT_PROCESS_LINGERS : AUDIT_PROCESS_CLAIMED);
 
 	if (!moving_begin(at))
 		return 0;
-	if (__sync_val_compare_and_swap(&p->owner, live, claimed) != live) {
+	p->ended_ns = bpf_ktime_get_ns();
+	if (__sync_val_compare_and_swap(&p->owner, live, to) != live) {
 		moving_end(at);
 		return 0;
 	}
-	charge_drop_all(at);
-	room_count(&state, &p->chain, AUDIT_TABLE_PROCESSES, -1);
+	if (lingers)
+		__sync_fetch_and_add(&control.n_lingering, 1);
+	else
+		process_clear(at);
 	bpf_map_delete_elem(&numbers, &tgid);
-	p->serial = 0;
-	__sync_fetch_and_add(&control.n_stale, 1);
 	moving_end(at);
-	WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);
+	if (!lingers)
+		WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);
 	return 1;
 }
 

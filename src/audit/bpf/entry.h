@@ -158,6 +158,13 @@ static inlined void answer_here(struct audit_regs *ctx, __s32 ret_delta)
 	ctx->ip = ctx->ip + ret_delta;
 }
 
+/* From before anybody can have opened it. The return of the call is of no interest. */
+static inlined int process_exports(__u32 process)
+{
+	WRITE_ONCE(PROCESS(process)->exports, 1);
+	return 0;
+}
+
 /** call_enter() - a call of an audited process begins. Return: whether its return is of interest */
 static inlined int call_enter(struct audit_regs *ctx, struct thread *t)
 {
@@ -169,6 +176,8 @@ static inlined int call_enter(struct audit_regs *ctx, struct thread *t)
 		verdict = enter_allocation(t);
 	else if (row->action <= ROW_FREE_ARRAY)
 		return enter_free(t, row);
+	else if (row->action == ROW_EXPORT)
+		return process_exports(t->process);
 	else if (row->flags & ROW_GIVES)
 		__sync_fetch_and_add(&PROCESS(t->process)->n_giving, 1);
 	if (verdict == CALL_WAIT)

@@ -164,6 +164,22 @@ static noinline int order_end(void)
 	return process_end(at, ORDER->tgid) ? 0 : ORDER_CHANGED;
 }
 
+/* Nobody else has to do with its record any more. */
+static noinline int order_let_go(void)
+{
+	struct audit_process *p = PROCESS(ORDER->process);
+
+	if ((__u32)READ_ONCE(p->owner) != AUDIT_PROCESS_LINGERS || p->serial != ORDER->serial)
+		return ORDER_GONE;
+	/* Whoever has ended it has not quite let go. */
+	if (READ_ONCE(p->charging))
+		return ORDER_CHANGED;
+	process_clear(ORDER->process);
+	__sync_fetch_and_sub(&control.n_lingering, 1);
+	WRITE_ONCE(p->owner, AUDIT_PROCESS_FREE);
+	return 0;
+}
+
 /* Whether what a record tells of went with its context. */
 static noinline int object_went_along(const struct object_key *key, const struct object *o)
 {
@@ -210,6 +226,8 @@ static noinline int order_carry_out(void)
 		return order_unowned();
 	case AUDIT_ORDER_END:
 		return order_end();
+	case AUDIT_ORDER_LET_GO:
+		return order_let_go();
 	default:
 		bpf_for_each_map_elem(&objects, object_reap, NULL, 0);
 		return 0;

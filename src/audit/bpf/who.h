@@ -105,6 +105,7 @@ alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cg
 	p->bindings = READ_ONCE(control.bindings);
 	p->cgroup = cgroup;
 	p->user = user;
+	p->exports = p->listed = 0;
 	p->probed = 0;
 	p->whole = 0;
 	for (int i = 0; i < LEDGER_DEVICES; i++) {
@@ -112,6 +113,8 @@ alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cg
 		p->overhead[i] = 0;
 		p->idle[i] = 0;
 		p->pending[i] = 0;
+		p->inherited[i] = 0;
+		p->claimed[i] = 0;
 		p->epoch[i] = 0;
 		p->n_contexts[i] = 0;
 		p->device_of[i] = AUDIT_NO_DEVICE;
