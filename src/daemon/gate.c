@@ -33,8 +33,8 @@
 
 /*
  * What no call explains and is no evasion: code and its stacks, and what allocations of less than a
- * block leave of theirs. On top of it comes what contexts cost, as far as it was seen, and so much
- * each at most: what was seen may have been an evader's.
+ * block leave of theirs. On top of it comes what others made who have ended, and what contexts cost, as
+ * far as it was seen, and so much each at most: what was seen may have been an evader's.
  */
 #define MARGIN_BYTES  (256ULL << 20)
 #define CONTEXT_BYTES (512ULL << 20)
@@ -64,8 +64,9 @@ static bool is_unexplained(const struct daemon *d, const struct charged *p, unsi
 {
 	uint64_t seen = d->context_bytes[device];
 	uint64_t context = seen ? MIN(seen, CONTEXT_BYTES) : CONTEXT_BYTES;
+	uint64_t inherited = MIN(p->inherited[device], p->overhead[device]);
 
-	return p->overhead[device] > MARGIN_BYTES + p->n_contexts[device] * context;
+	return p->overhead[device] - inherited > MARGIN_BYTES + p->n_contexts[device] * context;
 }
 
 /* The nearest tenant of a process that is beyond its memory.max, 0 for none. */

@@ -7,6 +7,8 @@ A tenant that shares device memory with another one. It answers each line with o
     free                    what it made: the code
     close                   what it opened: the code
     alloc SIZE              cuMemAlloc: the code
+    jump SIZE               cuMemAlloc past its entry and the probe on it: the code
+    ask                     the ioctl that asks the kernel driver for device memory: what it returns
 
 KIND is "address" (cuIpcGetMemHandle), "physical" (cuMemCreate) or "pool" (cuMemPoolCreate).
 """
@@ -113,12 +115,30 @@ class Pool:
     close = free
 
 
+def jump(size):
+    """The entry is endbr64; jmp rel32."""
+    entry = ctypes.cast(cuda.cuMemAlloc_v2, ctypes.c_void_p).value
+    way, = struct.unpack("i", ctypes.string_at(entry + 5, 4))
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64)(entry + 9 + way)(ctypes.byref(number()), size)
+
+
+def ask():
+    """NVIDIA's ioctl that allocates, of the class of device memory, as tenant.c."""
+    with open(os.environ["SOFTGPU_IOCTL"], "r+b", buffering=0) as file:
+        return libc.ioctl(file.fileno(), number(3 << 30 | 32 << 16 | ord("F") << 8 | 0x2b),
+                          struct.pack("4IQ2I", 0, 0, 0, 0x40, 0, 0, 0))
+
+
 KINDS = {"address": Address, "physical": Physical, "pool": Pool}
 
 
 def obey(words, shared):
     if words[0] == "alloc":
         return context() or cuda.cuMemAlloc_v2(ctypes.byref(number()), number(int(words[1]))),
+    if words[0] == "jump":
+        return context() or jump(int(words[1])),
+    if words[0] == "ask":
+        return ask(),
     if words[0] == "make":
         return shared.make(int(words[2]))
     if words[0] == "keep":

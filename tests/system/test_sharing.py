@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from conftest import ALICE, COTENANT, GIB, MIB, OUT_OF_MEMORY, Tenant, as_user, eventually, host_in_use
+from conftest import ALICE, COTENANT, GIB, MIB, OUT_OF_MEMORY, PATIENCE, Tenant, as_user, eventually, host_in_use
 
 SHARING = pathlib.Path(__file__).with_name("sharing.py")
 KINDS = ["address", "physical", "pool"]
@@ -37,6 +37,11 @@ def share(host, kind, *options):
 
 def charge(host, tenant):
     return host.book(tenant)["memory.current"]
+
+
+def gate_looks(host):
+    return next(int(line.split()[1]) for line in host.cotenant("metrics").splitlines()
+                if line.startswith("cotenant_gate_looks_total "))
 
 
 def maker_pays_while_it_lives(host, kind):
@@ -99,3 +104,34 @@ def test_trap_8_what_the_device_has_is_charged_all_the_time(patient):
         assert SHARED <= charge(patient, "alice") < SHARED + LITTLE
         assert keeper.ask("close") == ["0"] and keeper.end() == 0
         eventually(lambda: charge(patient, "alice") == 0, "nobody has anything")
+
+
+def test_who_keeps_others_memory_has_not_gone_around_the_probes(host):
+    """Under the second gate, which sees that he asks for more, and that he has more than his calls explain."""
+    host.env["SOFTGPU_IOCTL"] = "/dev/null"
+    maker, keeper = share(host, "address", "--gate", "--gate-device", "/dev/null")
+    assert maker.end() == 0
+    host.told("inherited", "keeper-address")
+    # He is beyond his limit, and what he asks for is refused; by the driver itself he is told of to the gate.
+    looks = gate_looks(host)
+    assert keeper.ask("ask") == ["-1"]
+    eventually(lambda: gate_looks(host) > looks, "the gate has seen it, and the books were looked at")
+    assert keeper.ask("alloc 256") == [str(OUT_OF_MEMORY)]
+    assert not host.events("unexplained") and keeper.end() == 0
+
+
+def test_who_keeps_others_memory_is_not_excused_from_more(host):
+    """The limit is a user's: the driver itself keeps limits of cgroups alone, and would refuse what is tried here."""
+    host.env["SOFTGPU_IOCTL"] = "/dev/null"
+    host.cotenant("set", "--user", ALICE, "--name", "alice", f"memory.max={SHARED + 2 * LITTLE}")
+    maker = host.add([*as_user(ALICE), sys.executable, SHARING]).started()
+    keeper = host.add([*as_user(ALICE), COTENANT, "run", "--name", "keeper", "--gate", "--gate-device", "/dev/null",
+                       "--", sys.executable, SHARING]).started()
+    code, *handle = maker.ask(f"make address {SHARED}")
+    assert code == "0" and keeper.ask(f"keep address {' '.join(handle)}") == ["0"]
+    assert maker.end() == 0
+    host.told("inherited", "keeper")
+    keeper.send(f"jump {SHARED}")
+    assert keeper.process.wait(PATIENCE) == 128 + 9, "killed by on-failure"
+    event = host.told("unexplained", "keeper")[-1]
+    assert event["size"] >= 2 * SHARED and "killed" in event["text"] and "memory.max of alice" in event["text"]
