@@ -9,7 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A worker that is at work answers a short call within the first looks. */
+/*
+ * A worker that is at work answers a short call within the first looks. Those between which nothing is are for a machine
+ * that is emulated, where a pause costs more than the answer: with it the emulator turns to the next processor.
+ */
+#define LANE_QUICK_LOOKS 256
 #define LANE_FIRST_SPINS 64
 #define LANE_SPINS	 2000
 #define LANE_MAX_YIELDS	 2
@@ -17,6 +21,16 @@
 static inline bool lane_reached(const __u64 *word, uint64_t value)
 {
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE) >= value;
+}
+
+static inline bool lane_look(const __u64 *word, uint64_t value)
+{
+	int i;
+
+	for (i = 0; i < LANE_QUICK_LOOKS; i++)
+		if (lane_reached(word, value))
+			return true;
+	return false;
 }
 
 /* Return: has it come? */

@@ -213,7 +213,7 @@ static CUresult wait_for(struct guest_lane *l, const __u64 *word, uint64_t value
 	int r = 0;
 
 	l->woken = false;
-	if (!woken && lane_spin(word, value, LANE_FIRST_SPINS))
+	if (!woken && (lane_look(word, value) || lane_spin(word, value, LANE_FIRST_SPINS)))
 		return CUDA_SUCCESS;
 	if (l->carrier.beside && lane_yield(l->lane, word, value, woken && !l->carrier.apart))
 		return CUDA_SUCCESS;
