@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from boot import boot, machine, make_initramfs
+from boot import boot, machine, make_initramfs, results_of
 from conftest import BUILD, LIBRARY, SLOT, monitor, monitor_says, programs, shell
 from cudart import compiled
 from waiting import eventually
@@ -79,14 +79,46 @@ def test_programs_print_the_same(tmp_path, gpu, driver, program, ptx, broker, us
         assert counters["doorbell_maps"] == 0 and counters["doorbell_records"] > 3000
 
 
+UNSHARED = {"device": ["ls", "/dev/cotenant0"], "reason": ["dmesg"]}
+
+
+def check_unshared(results, console):
+    assert "@end" in console, console[-3000:]
+    assert results["device"][0] == 1
+    assert "share=on" in results["reason"][1]
+
+
+def check_not_saved(console, folder):
+    """A machine that has the device cannot be saved. QEMU 8 says it in other words than 7."""
+    assert re.search("non-migratable|Migration disabled", monitor(console, f"migrate exec:cat>{folder}/saved"))
+
+
 @pytest.mark.parametrize("version", ["10", "11"])
-def test_newer_qemus_carry_it(tmp_path, driver, program, ptx, broker, qemu, version):
-    built = driver("oldest")
-    commands = {"kernels": [program("kernels"), ptx("nvcc")]} | AFTER
-    results, console = boot(tmp_path, built.kernel, commands, environment={"LD_LIBRARY_PATH": str(LIBRARY.parent)},
-                            modules=built.modules(), files=[LIBRARY], devices=broker().devices(), qemu=qemu(version))
-    check_after(results, console)
+def test_newer_qemus_carry_it(tmp_path, driver, program, ptx, broker, qemu, guest, own_program, version):
+    """Programs; a save that is refused while one goes on; beside it a machine that does not share its memory."""
+    built, hold = driver("oldest"), own_program("hold")
+    environment = {"LD_LIBRARY_PATH": str(LIBRARY.parent)}
+    folders = {name: tmp_path / name for name in ("shared", "unshared")}
+    for folder in folders.values():
+        folder.mkdir()
+    commands = {"kernels": [program("kernels"), ptx("nvcc")],
+                "held": shell(f"{hold} & read what; kill -9 $!; wait $!; exit 0")} | AFTER
+    shared = make_initramfs(folders["shared"], commands, environment, 600, built.modules(), [LIBRARY, hold])
+    unshared = make_initramfs(folders["unshared"], UNSHARED, environment, 600, built.modules())
+    console = tmp_path / "monitor"
+    vm = guest(machine(built.kernel, shared, qemu=qemu(version), devices=[
+        *broker().devices(), "-monitor", f"unix:{console},server=on,wait=off"]))
+    refused = guest(machine(built.kernel, unshared, qemu=qemu(version), devices=broker("other").devices(share="off")))
+    vm.wait_for(r"round \d+")
+    check_not_saved(console, tmp_path)
+    vm.wait_for(r"round \d+")
+    vm.send("enough")
+    vm.wait_for("@end")
+    results, text = results_of(vm.text.encode())
+    check_after(results, text)
     assert results["kernels"] == (0, "six kernels right\n")
+    refused.wait_for("@end")
+    check_unshared(*results_of(refused.text.encode()))
 
 
 def test_processes_that_are_killed_or_mean_ill(tmp_path, driver, program, ptx, broker, own_program):
@@ -115,12 +147,7 @@ def test_processes_that_are_killed_or_mean_ill(tmp_path, driver, program, ptx, b
 
 def test_memory_that_is_not_shared_is_refused(tmp_path, driver, broker):
     built = driver("oldest")
-    commands = {"device": ["ls", "/dev/cotenant0"], "reason": ["dmesg"]}
-    results, console = boot(tmp_path, built.kernel, commands, modules=built.modules(),
-                            devices=broker().devices(share="off"))
-    assert "@end" in console, console[-3000:]
-    assert results["device"][0] == 1
-    assert "share=on" in results["reason"][1]
+    check_unshared(*boot(tmp_path, built.kernel, UNSHARED, modules=built.modules(), devices=broker().devices(share="off")))
 
 
 def holder(folder, built, hold):
@@ -169,8 +196,8 @@ def test_guests_that_end_in_every_way(tmp_path, driver, broker, guest, own_progr
     free.add(vm.wait_for(r"ready: (\d+) of")[1])
     # The device's memory is what it was each time.
     assert len(free) == 1
-    # Nor does it mind that somebody wants to save it, which cannot be. QEMU 8 says it in other words than 7.
-    assert re.search("non-migratable|Migration disabled", monitor(console, f"migrate exec:cat>{tmp_path}/saved"))
+    # Nor does it mind that somebody wants to save it, which cannot be.
+    check_not_saved(console, tmp_path)
     bystander.seen = len(bystander.text)
     bystander.wait_for(r"round \d+")
     assert "lost" not in bystander.text and len(other.workers()) == 1
