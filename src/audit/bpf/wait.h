@@ -4,15 +4,13 @@
  *
  * A program cannot sleep: who waits in one keeps a CPU busy. When hundreds of processes start together, those
  * that wait for the daemon would keep the CPU from it, and from the processes that it looks at. So no more
- * wait than half of the CPUs can carry, and two at least. The others go on as they would after the longest wait: with what is likeliest, the books on the
- * safe side until they are settled.
+ * wait than half of the CPUs can carry, and two at least (max_waiting). The others go on as they would after
+ * the longest wait: with what is likeliest, the books on the safe side until they are settled.
  */
 #ifndef AUDIT_BPF_WAIT_H
 #define AUDIT_BPF_WAIT_H
 
 #include "state.h"
-
-#define WAITERS 2
 
 /** wait_begin() - be one of those who wait. Return: whether there is room; then wait_end() is to follow */
 static inlined int wait_begin(void)
