@@ -232,7 +232,7 @@ alone int hold_failed(struct thread *t, __u32 tenant)
 alone int slot_await_holder(struct thread *t)
 {
 	struct audit_slot *slot;
-	__u32 at;
+	__u32 at, tenant;
 	int over;
 
 	if (!t)
@@ -248,12 +248,14 @@ alone int slot_await_holder(struct thread *t)
 			 t->reason == AUDIT_REASON_COMPUTE ? LAUNCH_WAIT_NS
 							   : READ_ONCE(control.failure_wait_ns),
 			 t->sp);
+	/* Before it is free: then it may be another's. */
+	tenant = slot->chain.tenants[0];
 	/* The holder may come just when the wait is over: then the slot is its own. */
 	if (over == 1 || !slot_free(at, AUDIT_SLOT_WAITING))
 		return CALL_IGNORE;
 	t->slot = 0;
 	t->asked = 0;
-	return over == 3 ? CALL_IGNORE : hold_failed(t, slot->chain.tenants[0]);
+	return over == 3 ? CALL_IGNORE : hold_failed(t, tenant);
 }
 
 /** slot_hand_over() - give the thread's slot to the holder and wait until it has it */
