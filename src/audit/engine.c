@@ -468,7 +468,7 @@ int engine_open(const struct engine_options *options, struct engine **ret)
 
 	if (!engine)
 		return -ENOMEM;
-	engine->lock_fd = engine->holder_pidfd = engine->again_fd = -1;
+	engine->lock_fd = engine->holder_pidfd = engine->again_fd = engine->spare_fd = -1;
 	for (size_t i = 0; i < N_ENGINE_PROGRAMS; i++)
 		engine->program_fds[i] = -1;
 	engine->copies_grace_ns = options->copies_grace_ns;

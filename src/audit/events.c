@@ -3,6 +3,7 @@
  * What happens: events of the programs and of the engine, the holder's life, new mappings.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -77,8 +78,26 @@ static void position_unmap(const volatile uint64_t *position)
 
 /*
  * The kernel puts all of a ring into the memory of who maps it, twice over, and mostly it is empty: what
- * stays mapped is the two numbers that tell so.
+ * stays mapped is the two numbers that tell so. The descriptor that libbpf opens for itself is kept as well,
+ * as events are read also when none is left.
  */
+static void ring_unmap(struct engine *engine)
+{
+	ring_buffer__free(engine->events);
+	engine->events = NULL;
+	if (engine->spare_fd < 0)
+		engine->spare_fd = fcntl(engine->epoll_fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static int ring_map(struct engine *engine)
+{
+	if (engine->spare_fd >= 0)
+		close(engine->spare_fd);
+	engine->spare_fd = -1;
+	engine->events = ring_buffer__new(engine_map_fd(engine, "events"), on_event, engine, NULL);
+	return engine->events ? 0 : -errno;
+}
+
 static int ring_open(struct engine *engine)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -95,24 +114,24 @@ static int ring_open(struct engine *engine)
 static int ring_take(struct engine *engine)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	int r = 0;
 
 	if (__atomic_load_n(engine->events_sent, __ATOMIC_ACQUIRE) == *engine->events_taken) {
-		if (now > engine->events_ns + RING_KEPT_NS) {
-			ring_buffer__free(engine->events);
-			engine->events = NULL;
-		}
+		if (now > engine->events_ns + RING_KEPT_NS)
+			ring_unmap(engine);
 		return 0;
 	}
 	engine->events_ns = now;
 	if (!engine->events)
-		engine->events =
-			ring_buffer__new(engine_map_fd(engine, "events"), on_event, engine, NULL);
-	return engine->events ? ring_buffer__consume(engine->events) : -errno;
+		r = ring_map(engine);
+	return r < 0 ? r : ring_buffer__consume(engine->events);
 }
 
 void events_close(struct engine *engine)
 {
 	ring_buffer__free(engine->events);
+	if (engine->spare_fd >= 0)
+		close(engine->spare_fd);
 	position_unmap(engine->events_taken);
 	position_unmap(engine->events_sent);
 }

@@ -115,6 +115,7 @@ struct engine {
 	struct audit_state *state;
 	struct view *view;
 	struct ring_buffer *events;	       /* NULL while there are none */
+	int spare_fd;			       /* for it, meanwhile */
 	const volatile uint64_t *events_taken; /* up to where the ring was read, and written */
 	const volatile uint64_t *events_sent;
 	uint64_t events_ns;		  /* when there were some last */
