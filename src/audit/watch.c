@@ -117,13 +117,23 @@ static int mapping_open(const struct mapping *m)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Not all files of a process are known, or not for long: it is looked at again with the others. */
+static void process_is_unsure(struct engine *engine, pid_t pid)
+{
+	struct known *known = &engine->watch->known[pid % KNOWN];
+
+	engine->watch->n_unsure++;
+	if (known->pid == (uint32_t)pid)
+		*known = (struct known){};
+}
+
 /* Of other files than ours many cannot be looked at when descriptors run out, say. They come again. */
 static void mapping_missed(struct engine *engine, const struct mapping *m, int r)
 {
 	const struct stat st = { .st_dev = m->dev, .st_ino = m->ino };
 
 	engine->watch->is_again = true;
-	engine->watch->n_unsure++;
+	process_is_unsure(engine, m->pid);
 	if (strstr(m->name, "libcuda") || strstr(m->name, "libnvidia-ml"))
 		builds_tell_unprobed(engine, m->name, &st, "", builds_why(r));
 }
@@ -150,7 +160,7 @@ static int mapping_look(struct engine *engine, const struct mapping *m)
 		return 0;
 	fd = mapping_open(m);
 	if (fd == -ENOENT || fd == -ESRCH) {
-		engine->watch->n_unsure++;
+		process_is_unsure(engine, m->pid);
 		return -ENOENT;
 	}
 	if (fd < 0 || fstat(fd, &st)) {
@@ -158,7 +168,7 @@ static int mapping_look(struct engine *engine, const struct mapping *m)
 		return 0;
 	}
 	if (!is_roots_own(&st))
-		engine->watch->n_unsure++;
+		process_is_unsure(engine, m->pid);
 	if (seen_find(engine->watch, &st)->ino)
 		return 0;
 	use = copies_use_by(engine, m->pid);
@@ -167,7 +177,7 @@ static int mapping_look(struct engine *engine, const struct mapping *m)
 		seen_add(engine->watch, &st);
 		return 0;
 	}
-	engine->watch->n_unsure++;
+	process_is_unsure(engine, m->pid);
 	builds_tell_unprobed(engine, m->name, &st, "", builds_why(r));
 	return 0;
 }

@@ -8,10 +8,13 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "audit/priv.h"
 #include "audit/room.h"
 
 #define GRACE_NS (300 * MILLISECOND)
@@ -180,6 +183,80 @@ static void cut_code(const char *name)
 	dlclose(library);
 }
 
+/* One copy after the other, each when told to. */
+static int map_later(_unused_ void *userdata)
+{
+	for (int step = 1; step <= 2; step++) {
+		while (*go < step)
+			usleep(1000);
+		if (!dlopen(name_of(step == 1 ? "libcuda-1" : "libcuda-2"), RTLD_NOW))
+			return step;
+	}
+	return pause();
+}
+
+/* The first call of a process, when told to. */
+static int call_later(void *userdata)
+{
+	unsigned long address, damage = 0, arguments[6] = { (unsigned long)&address, MIB };
+	void *library = dlopen(name_of("libcuda-0"), RTLD_NOW);
+	void *fn = library ? dlsym(library, "cuMemAlloc_v2") : NULL;
+
+	if (!fn)
+		return 3;
+	while (go[1] < (int)(intptr_t)userdata)
+		usleep(1000);
+	return call_checked(fn, arguments, &damage) & 0xffffffff || damage;
+}
+
+/* A tenant maps a copy, and another makes his first call, while none can be opened here. */
+static void map_without_descriptors(struct bench *b, int step)
+{
+	uint64_t unprobed = b->n_events[AUDIT_EVENT_UNPROBED];
+	uint64_t processes = b->n_events[AUDIT_EVENT_NEW_PROCESS];
+	struct rlimit most, none;
+	pid_t pid;
+	int fd;
+
+	pid = tenant_fork(b, call_later, (void *)(intptr_t)step);
+	wait_until_probed(b, "libcuda-0", true);
+	CHECK(WAIT_UNTIL(b, !b->engine->events));
+	CHECK(getrlimit(RLIMIT_NOFILE, &most) == 0);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && close(fd) == 0);
+	none = (struct rlimit){ fd, most.rlim_max };
+	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	*go = step;
+	CHECK(WAIT_UNTIL(b, b->n_events[AUDIT_EVENT_UNPROBED] > unprobed));
+	go[1] = step;
+	CHECK(WAIT_UNTIL(b, b->n_events[AUDIT_EVENT_NEW_PROCESS] > processes));
+	CHECK(setrlimit(RLIMIT_NOFILE, &most) == 0);
+	CHECK(tenant_wait(b, pid) == 0);
+}
+
+/* The second time all else that the process maps is known. */
+static void case_no_descriptors(struct bench *b)
+{
+	pid_t pid, other;
+
+	write_copy("libcuda-0", original);
+	write_copy("libcuda-1", original);
+	write_copy("libcuda-2", original);
+	*go = 0;
+	pid = tenant_fork(b, map_later, NULL);
+	for (int step = 1; step <= 2; step++) {
+		map_without_descriptors(b, step);
+		/* Whenever a binding has changed, tenants are looked at again. */
+		other = tenant_fork(b, call_later, (void *)(intptr_t)INT_MAX);
+		wait_until_probed(b, step == 1 ? "libcuda-1" : "libcuda-2", true);
+		kill(other, SIGKILL);
+		CHECK(tenant_wait(b, other) == 128 + SIGKILL);
+	}
+	kill(pid, SIGKILL);
+	CHECK(tenant_wait(b, pid) == 128 + SIGKILL);
+	printf("ok 'copies: one that could not be opened is looked at again, and events come meanwhile'\n");
+}
+
 static void case_damaged(struct bench *b)
 {
 	uint64_t told = b->n_events[AUDIT_EVENT_UNPROBED];
@@ -298,13 +375,14 @@ int main(_unused_ int argc, char **argv)
 	CHECK(mkdtemp(folder));
 	atexit(folder_remove);
 	original = argv[1];
-	go = shared_memory(sizeof(int));
+	go = shared_memory(2 * sizeof(int));
 	CHECK(engine_watch(b.engine, true) == 0);
 	case_written_over(&b);
 	/* However long the next two take: what is damaged when it is taken over is still probed by then. */
 	b.copies_grace_ns = 10 * PATIENCE_NS;
 	case_replaced(&b);
 	CHECK(engine_watch(b.engine, true) == 0);
+	case_no_descriptors(&b);
 	case_damaged(&b);
 	/* Who is in it from the beginning is looked at when that is bound, so it is made in time. */
 	CHECK(engine_bind(b.engine, b.tenant, ENGINE_BIND_CGROUP, cgroup_make()) == 0);
