@@ -545,6 +545,8 @@ static int sender_of_reports(const char *state)
 
 #define FLOODERS 1000
 #define FLOODS	 20
+/* No process has such an id, nor have we. */
+#define BEYOND_PIDS (1U << 22)
 
 /* Ours is one of many that are reported, and the only one to whom something happens. */
 static void test_flood_of_reports(struct daemon *d, const char *state)
@@ -561,8 +563,7 @@ static void test_flood_of_reports(struct daemon *d, const char *state)
 					.overhead = { 5 * GIB } };
 	fake_engine.n_processes = 1;
 	for (i = 0; i < FLOODERS * FLOODS; i++) {
-		report.pid =
-			i % FLOODERS == FLOODERS / 2 && i < FLOODERS ? getpid() : 1 + i % FLOODERS;
+		report.pid = i == FLOODERS / 2 ? (uint32_t)getpid() : BEYOND_PIDS + i % FLOODERS;
 		while (send(fd, &report, sizeof(report), MSG_DONTWAIT) < 0)
 			sd_event_run(d->loop, 0);
 	}
