@@ -8,12 +8,20 @@
 #include <pthread.h>
 
 #include "softgpu/exec/machine.h"
+#include "softgpu/exec/worker.h"
 
 /* Text that kernels print, kept until exec_step() returns. */
 struct print_buffer {
 	pthread_mutex_t lock;
 	char *text;
 	size_t len, size;
+};
+
+#define N_RESTS (2 * WORKERS_MAX)
+
+/* Blocks of the grid, from one on and before another. */
+struct blocks {
+	u64 next, end;
 };
 
 struct exec_launch {
@@ -41,12 +49,16 @@ struct exec_launch {
 	struct print_buffer printed;
 
 	u64 n_blocks;
-	_Atomic u64 next_block; /* first that was not started, or past the last */
 
-	/* What the workers share; lock guards it. */
+	/* What the workers share; lock guards it. In other lines of the cache than what they read all the time. */
+	u8 apart[64];
 	pthread_mutex_t lock;
-	u64 n_left;	/* blocks that have not ended, as far as workers have told */
-	u32 n_resident; /* started and not ended */
+	struct blocks rests[N_RESTS]; /* that nobody has, and which were not started */
+	u32 n_rests;
+	u64 n_unstarted; /* in them */
+	bool one_by_one; /* a block has waited, maybe for one that another worker was given */
+	u64 n_left;	 /* blocks that have not ended, as far as workers have told */
+	u32 n_resident;	 /* started and not ended */
 	u32 max_resident;
 	u32 n_running;	     /* resident blocks that a worker has right now */
 	_Atomic u32 n_ready; /* the others, */

@@ -4,11 +4,16 @@
  *
  * A worker takes a block, runs it for a while and takes the next. Blocks may be
  * short, so where one has ended the worker goes on with the next of the grid in
- * its place, and comes back to what all share once a slice. Blocks of an
- * ordinary grid start in order; more are started than there are workers only
- * when those that run poll for something, since that may be what a later block
- * has to do. All blocks of a cooperative grid are started at once.
+ * its place, and comes back to what all share once a slice. Meanwhile it is given
+ * many that follow each other: blocks side by side write to memory side by side,
+ * and of CPUs that do so at the same time each fetches in advance what the other
+ * is about to write, and takes it away. Blocks of an ordinary grid start in order,
+ * or in as many pieces as there are workers until one of them has to wait; more
+ * are started than there are workers only when those that run poll for something,
+ * since that may be what a later block has to do. All blocks of a cooperative grid
+ * are started at once.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <xmmintrin.h>
@@ -27,6 +32,9 @@
 /* Memory for the blocks of a grid that is not cooperative. */
 #define RESIDENT_MAX_BYTES (256ull << 20)
 #define RESIDENT_MIN	   4
+
+/* A worker is given that part of its own part of what is left. */
+#define SHARES_LEFT 4
 
 #define DEFAULT_STACK_BYTES (64u << 10)
 
@@ -111,18 +119,69 @@ static struct block *ready_take(struct exec_launch *launch, u64 now)
 	return NULL;
 }
 
-/* Starts the next block of the grid in the place of one that has ended, or is new; false: there is none. */
-static bool start_in(struct exec_launch *launch, struct block *block)
+/* The first of what nobody was given, or gave back. */
+static struct blocks *first_rest(struct exec_launch *launch)
 {
-	u64 index;
+	struct blocks *first = launch->rests;
 
-	/* Each worker goes past the end once at most. */
-	if (launch->next_block >= launch->n_blocks)
+	for (u32 i = 1; i < launch->n_rests; i++) {
+		if (launch->rests[i].next < first->next)
+			first = &launch->rests[i];
+	}
+	return first;
+}
+
+/*
+ * With the lock held: @n of the first blocks, or fewer that follow each other. Where there are many
+ * pieces already no more are made, so that there is always room for what all workers give back.
+ */
+static struct blocks take_first(struct exec_launch *launch, u64 n)
+{
+	struct blocks ret = { 0 }, *rest;
+
+	if (!launch->n_rests)
+		return ret;
+	rest = first_rest(launch);
+	ret = *rest;
+	if (n < ret.end - ret.next && (n == 1 || launch->n_rests < WORKERS_MAX))
+		ret.end = ret.next + n;
+	rest->next = ret.end;
+	if (rest->next == rest->end)
+		*rest = launch->rests[--launch->n_rests];
+	launch->n_unstarted -= ret.end - ret.next;
+	return ret;
+}
+
+/* What a worker is given at a time: less towards the end, so that all end together. */
+static struct blocks take_share(struct exec_launch *launch)
+{
+	struct blocks ret;
+	u64 share;
+
+	pthread_mutex_lock(&launch->lock);
+	share = launch->n_unstarted / (SHARES_LEFT * launch->n_running);
+	ret = take_first(launch, share && !launch->one_by_one ? share : 1);
+	pthread_mutex_unlock(&launch->lock);
+	return ret;
+}
+
+static void give_back(struct exec_launch *launch, const struct blocks *rest)
+{
+	if (rest->next == rest->end)
+		return;
+	assert(launch->n_rests < N_RESTS);
+	launch->rests[launch->n_rests++] = *rest;
+	launch->n_unstarted += rest->end - rest->next;
+}
+
+/* Starts the next of a worker's in the place of one that has ended; false: there is none. */
+static bool start_in(struct exec_launch *launch, struct blocks *mine, struct block *block)
+{
+	if (mine->next == mine->end)
+		*mine = take_share(launch);
+	if (mine->next == mine->end)
 		return false;
-	index = launch->next_block++;
-	if (index >= launch->n_blocks)
-		return false;
-	block_start(block, index);
+	block_start(block, mine->next++);
 	return true;
 }
 
@@ -132,8 +191,8 @@ static void put_unused(struct exec_launch *launch, struct block *block)
 	launch->unused = block;
 }
 
-/* NULL: no memory, or another worker has started the last one. */
-static struct block *start_block(struct exec_launch *launch, bool *ret_memory)
+/* NULL: no memory. With the lock held, and one left. */
+static struct block *start_block(struct exec_launch *launch)
 {
 	struct block *block = launch->unused;
 
@@ -141,13 +200,10 @@ static struct block *start_block(struct exec_launch *launch, bool *ret_memory)
 		launch->unused = block->next;
 	else
 		block = block_new(launch);
-	*ret_memory = block != NULL;
-	if (block && !start_in(launch, block)) {
-		put_unused(launch, block);
+	if (!block)
 		return NULL;
-	}
-	if (block)
-		launch->n_resident++;
+	block_start(block, take_first(launch, 1).next);
+	launch->n_resident++;
 	return block;
 }
 
@@ -161,9 +217,8 @@ static int start_cooperative(struct exec_launch *launch)
 	if (r)
 		return r;
 	memset((void *)(uintptr_t)launch->workspace, 0, 256);
-	while (launch->next_block < launch->n_blocks) {
-		bool memory;
-		struct block *block = start_block(launch, &memory);
+	while (launch->n_unstarted) {
+		struct block *block = start_block(launch);
 
 		if (!block)
 			return -ENOMEM;
@@ -189,6 +244,7 @@ static int launch_init(struct exec_launch *launch, const struct exec_launch_args
 	memcpy(launch->block, args->block, sizeof(launch->block));
 	launch->n_blocks = (u64)args->grid[0] * args->grid[1] * args->grid[2];
 	launch->n_left = launch->n_blocks;
+	give_back(launch, &(struct blocks){ 0, launch->n_blocks });
 	launch->n_threads = args->block[0] * args->block[1] * args->block[2];
 	launch->n_warps = (launch->n_threads + LANES - 1) / LANES;
 	launch->dynamic_shared_bytes = args->dynamic_shared_bytes;
@@ -273,15 +329,14 @@ static bool slice_over(const struct exec_launch *launch)
 static struct block *take_new(struct exec_launch *launch)
 {
 	struct block *block;
-	bool memory;
 
-	if (launch->next_block >= launch->n_blocks || launch->n_resident >= launch->max_resident)
+	if (!launch->n_unstarted || launch->n_resident >= launch->max_resident)
 		return NULL;
-	block = start_block(launch, &memory);
+	block = start_block(launch);
 	/* Without memory for one more, those that are there have to do. */
-	if (!memory)
+	if (!block)
 		launch->max_resident = launch->n_resident;
-	if (!memory && !launch->n_resident)
+	if (!block && !launch->n_resident)
 		launch->fault = EXEC_FAULT_MEMORY;
 	return block;
 }
@@ -304,6 +359,7 @@ static struct block *take_block(struct exec_launch *launch)
 struct turn {
 	u64 executed;		    /* instructions */
 	u64 n_ended;		    /* blocks before the last */
+	struct blocks mine;	    /* that it was given, and has not started */
 	struct block_progress last; /* of the block that it has now */
 };
 
@@ -314,6 +370,7 @@ static void run_blocks(struct exec_launch *launch, struct block *block, u64 budg
 	u64 used = 0, look = LOOK_AT_CLOCK;
 
 	ret->executed = 0;
+	ret->mine = (struct blocks){ 0 };
 	for (ret->n_ended = 0;; ret->n_ended++) {
 		block_run(block, budget - used, launch->deadline_ns, &ret->last);
 		ret->executed += ret->last.executed;
@@ -325,7 +382,7 @@ static void run_blocks(struct exec_launch *launch, struct block *block, u64 budg
 				return;
 			look = used + LOOK_AT_CLOCK;
 		}
-		if (!start_in(launch, block))
+		if (!start_in(launch, &ret->mine, block))
 			return;
 	}
 }
@@ -336,6 +393,7 @@ static void put_block(struct exec_launch *launch, struct block *block, const str
 
 	launch->instructions += turn->executed;
 	launch->n_left -= turn->n_ended;
+	give_back(launch, &turn->mine);
 	if (p->fault && !launch->fault) {
 		launch->fault = p->fault;
 		memcpy(launch->message, p->message, sizeof(launch->message));
@@ -347,6 +405,7 @@ static void put_block(struct exec_launch *launch, struct block *block, const str
 		return;
 	}
 	launch->prefer_new = p->spun > p->executed || p->waits;
+	launch->one_by_one |= launch->prefer_new;
 	if (!p->waits)
 		block->wake_ns = 0;
 	ready_put(launch, block);

@@ -53,6 +53,17 @@ static void check_words(const char *what, const char *text, u32 grid, u32 block,
 	kit_check(is_done(&o) && !n_wrong, "%s%s", what, o.p.message);
 }
 
+/* Every thread's word is 7. */
+static void check_sevens(const char *what, const char *text, u32 grid, struct kit_run more)
+{
+	struct outcome o = run(text, grid, 32, more);
+	u32 n_wrong = 0;
+
+	for (u32 i = 0; i < grid * 32; i++)
+		n_wrong += o.out[i] != 7;
+	kit_check(is_done(&o) && !n_wrong, "%s", what);
+}
+
 /* ---- divergence --------------------------------------------------------------------------------- */
 
 static u32 collatz(u32 thread, _unused_ u32 n_block)
@@ -223,6 +234,15 @@ static const char later_text[] = KERNEL(
 	"st.release.gpu.global.u32 [%x0+32768], 1;\n"
 	"END: " STORE_R9);
 
+/* Each block waits for the one before. */
+static const char chain_text[] = KERNEL(
+	"mul.wide.u32 %x2, %r1, 4; add.u64 %x2, %x0, %x2; setp.eq.u32 %p, %r1, 0; @%p bra LED;\n"
+	"WAIT: ld.acquire.gpu.global.u32 %r5, [%x2+32764]; setp.eq.u32 %q, %r5, 0; @%q bra WAIT;\n"
+	"LED: st.release.gpu.global.u32 [%x2+32768], 1; mov.u32 %r9, 7; " STORE_R9);
+
+static const char once_text[] =
+	KERNEL("mad.wide.u32 %x1, %r3, 4, %x0; red.global.add.u32 [%x1], 7; ");
+
 /* All blocks count, then all see the whole count. */
 static const char grid_text[] = KERNEL(
 	"bar.sync 0; setp.ne.u32 %p, %r0, 0; @%p bra WAITED;\n"
@@ -247,6 +267,14 @@ static void test_blocks(void)
 	u64 total;
 
 	check_words("a block waits for one that starts much later", later_text, 64, 32, seven);
+	exec_set_workers(5);
+	/* Whoever waits while the one before has no CPU carries out any number of instructions. */
+	check_sevens("each block waits for the one before", chain_text, 250,
+		     (struct kit_run){ .limit = UINT64_MAX });
+	check_sevens("each block runs once", once_text, 500, (struct kit_run){ 0 });
+	check_sevens("and in slices of a block or two", once_text, 500,
+		     (struct kit_run){ .budget = 300 });
+	exec_set_workers(0);
 	o = run(grid_text, 24, 64, (struct kit_run){ .cooperative = true });
 	kit_check(is_done(&o) && o.out[24 * 64 - 1] == 7, "a cooperative grid meets twice");
 	o = run(counters_text, 40, 96, (struct kit_run){ 0 });

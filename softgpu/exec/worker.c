@@ -13,8 +13,6 @@
 #include "softgpu/exec/exec.h"
 #include "softgpu/exec/worker.h"
 
-#define MAX_WORKERS 64
-
 /* A call of worker_run() that still takes helpers. */
 struct task {
 	void (*fn)(void *arg);
@@ -123,8 +121,8 @@ void worker_run(void (*fn)(void *arg), void *arg, uint32_t max)
 	pthread_mutex_lock(&lock);
 	if (!n_workers)
 		n_workers = count_cpus();
-	if (n_workers > MAX_WORKERS)
-		n_workers = MAX_WORKERS;
+	if (n_workers > WORKERS_MAX)
+		n_workers = WORKERS_MAX;
 	task.wanted = (max < n_workers ? max : n_workers) - 1;
 	if (task.wanted) {
 		make_threads(n_workers - 1);

@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* No more threads than this, the callers aside. */
+#define WORKERS_MAX 64
+
 /**
  * worker_run() - let several threads do the same
  * @fn:	what each of them calls, once
