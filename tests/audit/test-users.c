@@ -43,7 +43,9 @@ static void on_event(const struct audit_event *event, _unused_ const char *text,
 	asked_for = event->size;
 	if (!answer_at || n_asked < answer_at)
 		return;
-	CHECK(told->n_ran == 0, "he did not wait");
+	/* Who was asked for twice before anybody came has run when the second is heard. */
+	if (n_asked == answer_at)
+		CHECK(told->n_ran == 0, "he did not wait");
 	if (is_member)
 		CHECK(engine_bind(b->engine, group, ENGINE_BIND_UID, event->size) == 0);
 	CHECK(engine_user_met(b->engine, event->size) == 0);
@@ -216,6 +218,7 @@ static void case_no_daemon(struct bench *b)
 	bench_leave(b);
 	bench_return(b);
 	answer_at = 1;
+	n_asked = 0;
 	engine_on_event(b->engine, on_event, b);
 	code = tenant_wait(b, pid);
 	CHECK(code == 0, "%d", code);
