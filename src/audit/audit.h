@@ -14,7 +14,7 @@
 #include "../tenant/ledger.h"
 #include "../tenant/share.h"
 
-#define AUDIT_LAYOUT	    10
+#define AUDIT_LAYOUT	    11
 #define AUDIT_PROCESSES	    16384 /* processes that are charged; a power of two */
 #define AUDIT_SLOTS	    16384 /* threads that wait at the same time; a power of two */
 #define AUDIT_BLOCK	    64	  /* records of either; see blocks.h */
@@ -149,6 +149,7 @@ enum audit_process_state {
  * @epoch:		grows when part of @idle was found to be gone: nobody knows whose (BPF)
  * @n_giving:		calls under way that give back nobody knows how much
  * @exports:		it has handed memory of its own to whoever may open it
+ * @grows:		one of its pools may have grown since the devices were asked (both)
  * @listed:		of one that lingers: a device lists it still (user space)
  * @ended_ns:		of one that lingers: when it ended, on the monotonic clock
  * @inherited:		bytes of @overhead that others have made who have ended since (user space)
@@ -190,6 +191,8 @@ struct audit_process {
 	__u32 user;
 	__u32 exports;
 	__u32 listed;
+	__u32 grows;
+	__u32 unused;
 	__u64 ended_ns;
 	__u64 inherited[LEDGER_DEVICES];
 	__u64 claimed[LEDGER_DEVICES];
@@ -502,8 +505,9 @@ enum object_kind {
 	OBJECT_ARRAY,
 	OBJECT_CONTEXT, /* size = bytes that end with it, used = bytes that may outlive it, parent = pending
 				 * ones; of a primary context once more under its ordinal: parent = context */
-	OBJECT_POOL,	     /* by handle: on which device it is */
-	OBJECT_CREDIT,	     /* by pool and stream: size = bytes given back there */
+	OBJECT_POOL, /* by handle: on which device it is */
+	OBJECT_CREDIT, /* by pool and stream: size = bytes given back there, used = the largest piece of
+			* them as far as is known, counts = how many pieces are as large */
 	OBJECT_CURRENT_POOL, /* by device: parent = pool */
 	OBJECT_GRAPH,	     /* size = bytes of its allocation nodes */
 	OBJECT_EXEC,	     /* an executable graph */

@@ -227,7 +227,11 @@ int engine_settle(struct engine *engine, pid_t pid, unsigned device, uint64_t de
  * Calls that may fit when the books are settled wait for that. Return: what to give to engine_settled().
  */
 uint64_t engine_settling(const struct engine *engine);
-/** engine_asks_devices() - a round begins: who has ended by now, and lingers, has ended before the devices are asked */
+/**
+ * engine_asks_devices() - a round begins
+ *
+ * Who has ended by now, and lingers, has ended before the devices are asked, and pools that have grown are seen.
+ */
 void engine_asks_devices(struct engine *engine);
 /** engine_settled() - engine_settle() was called for every process, on all devices */
 void engine_settled(struct engine *engine, uint64_t since);

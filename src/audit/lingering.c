@@ -33,10 +33,14 @@ bool engine_is_lingering(const struct engine *engine)
 void engine_asks_devices(struct engine *engine)
 {
 	engine->asked_ns = clock_now_ns(CLOCK_MONOTONIC);
-	if (!engine_is_lingering(engine))
-		return;
-	blocks_each(engine->state, AUDIT_TABLE_PROCESSES, i)
-		process_at(engine, i)->listed = 0;
+	blocks_each(engine->state, AUDIT_TABLE_PROCESSES, i) {
+		struct audit_process *p = process_at(engine, i);
+
+		p->listed = 0;
+		/* What grows from now on asks for another round. */
+		if (p->grows)
+			__atomic_store_n(&p->grows, 0, __ATOMIC_SEQ_CST);
+	}
 }
 
 bool engine_lists(struct engine *engine, pid_t pid)

@@ -181,9 +181,11 @@ static void settle_for_case(void)
 		return;
 	if (settling->wanted == REAP)
 		settling->result = engine_reap(b.engine);
-	else
+	else {
+		engine_asks_devices(b.engine);
 		settling->result = engine_settle(b.engine, settling->pid, 0, settling->device_bytes,
 						 settling->moved);
+	}
 	settling->wanted = NOTHING;
 }
 
@@ -413,6 +415,45 @@ static void pools_are_used_again(void)
 	CHECK(CUDA("cuMemPoolDestroy", pool) == 0);
 	CHECK(settle(0) == 0);
 	EXPECT(0);
+}
+
+static int find_grows(const struct audit_process *p, void *userdata)
+{
+	if (audit_process_tgid(p) != (uint32_t)getpid())
+		return 0;
+	*(bool *)userdata = p->grows;
+	return 1;
+}
+
+/* Whether the devices are to be asked at once whether a pool has grown. */
+static bool may_have_grown(void)
+{
+	bool grows;
+
+	CHECK(engine_each_process(b.engine, find_grows, &grows) == 1);
+	return grows;
+}
+
+/* What was freed in pieces is charged, and too small for what comes: the driver takes more from the device. */
+static void pools_grow_by_themselves(void)
+{
+	unsigned long address[3];
+
+	for (int i = 0; i < 3; i++)
+		CHECK(CUDA("cuMemAllocAsync", &address[i], 10 * MIB, 0) == 0);
+	CHECK(CUDA("cuMemFreeAsync", address[0], 0) == 0);
+	CHECK(CUDA("cuMemFreeAsync", address[2], 0) == 0);
+	/* Pieces of the same size are used again, each. */
+	CHECK(CUDA("cuMemAllocAsync", &address[0], 10 * MIB, 0) == 0);
+	CHECK(CUDA("cuMemAllocAsync", &address[2], 10 * MIB, 0) == 0);
+	CHECK(!may_have_grown());
+	CHECK(CUDA("cuMemFreeAsync", address[0], 0) == 0);
+	CHECK(CUDA("cuMemFreeAsync", address[2], 0) == 0);
+	CHECK(CUDA("cuMemAllocAsync", &address[0], 20 * MIB, 0) == 0);
+	EXPECT(30 * MIB);
+	CHECK(may_have_grown());
+	CHECK(settle(50 * MIB) == 0 && !may_have_grown());
+	EXPECT(50 * MIB);
 }
 
 static void pools_by_streams(void)
@@ -863,6 +904,7 @@ static const struct {
 	{ "10 managed memory counts in full", managed_memory, 1 },
 	{ "11 pools keep what is freed until the device has less", pools_keep_what_is_freed, 1 },
 	{ "11 pools use again what they keep", pools_are_used_again, 1 },
+	{ "11 pools that grow by themselves have the device asked", pools_grow_by_themselves, 1 },
 	{ "11 pools keep what a stream has freed from others", pools_by_streams, 1 },
 	{ "11 pools are looked at before a refusal", pools_are_looked_at_before_a_refusal, 1 },
 	{ "12 graphs and captures", graphs, 1 },

@@ -70,7 +70,7 @@ alone int enter_sizes(struct thread *t)
 		return 0;
 	row = ROW_AT(t->row);
 	t->size = t->reserved = t->pool = t->credit = 0;
-	t->candidates = 0;
+	t->candidates = t->grows = 0;
 	switch (row->action) {
 	case ROW_ALLOCATE:
 		t->size = t->reserved = argument(t, row, row->a);

@@ -64,6 +64,8 @@ alone int leave_allocation(struct thread *t, __u32 code)
 		return charge_undo_call(t);
 	}
 	leave_allocated(t, row);
+	if (t->grows)
+		pool_may_grow(t);
 	/* What a context costs is overhead by now; what is left was reserved for one that was there before. */
 	if (row->action >= ROW_CONTEXT_CREATE && row->action <= ROW_GREEN_CREATE)
 		return charge_undo(t->process, t->call_device, t->reserved);

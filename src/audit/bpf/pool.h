@@ -9,7 +9,8 @@
  * first (hold.h).
  *
  * An allocation may take what was freed in the same pool and in the same stream before, or by a call that
- * waits for the streams: that is its credit. What another stream has freed the driver gives only if that
+ * waits for the streams: that is its credit. Where that lies in pieces, none of which is known to be large
+ * enough, the pool may grow all the same, and the devices are asked at once (pool_may_grow()). What another stream has freed the driver gives only if that
  * stream has come so far, so it is no credit. The graphs of a device share a pool of their own, which an
  * executable graph takes from when it is made and gives to when it is destroyed.
  */
@@ -44,13 +45,36 @@ static noinline struct object *credit_find(struct thread *t, __u64 stream)
 	return object_find(t, OBJECT_CREDIT, t->pool * CREDIT_MULTIPLIER + stream);
 }
 
+/* So many bytes were given back together. What is known of the pieces is a guess, and needs no care. */
+static noinline int credit_piece_given(struct object *credit, __u64 bytes)
+{
+	if (bytes > credit->used) {
+		credit->used = bytes;
+		credit->counts = 1;
+	} else if (bytes == credit->used) {
+		credit->counts++;
+	}
+	return 0;
+}
+
+/* The call asks for t->size bytes, and uses this credit for them. */
+static noinline int credit_piece_taken(struct thread *t, struct object *credit)
+{
+	if (t->size > credit->used)
+		t->grows = 1;
+	else if (t->size == credit->used && --credit->counts == 0)
+		credit->used = 0;
+	return 0;
+}
+
 /* Take up to @bytes that were freed in the pool and this stream. */
 static inlined __u64 credit_take(struct thread *t, __u64 stream, __u64 bytes)
 {
 	struct object *credit = bytes ? credit_find(t, stream) : 0;
 
-	if (!credit)
+	if (!credit || !READ_ONCE(credit->size))
 		return 0;
+	credit_piece_taken(t, credit);
 	return charge_from_idle(t->process, t->call_device, bytes_take(&credit->size, bytes),
 				credit->epoch);
 }
@@ -73,7 +97,9 @@ alone int credit_give(struct thread *t, __u64 bytes)
 	if (READ_ONCE(credit->epoch) != epoch) {
 		WRITE_ONCE(credit->size, 0);
 		WRITE_ONCE(credit->epoch, epoch);
+		credit->used = 0;
 	}
+	credit_piece_given(credit, bytes);
 	__sync_fetch_and_add(&credit->size, bytes);
 	return 0;
 }
@@ -97,6 +123,15 @@ static inlined int credit_undo(struct thread *t)
 	bytes_take(PENDING(PROCESS(t->process), t->call_device), t->credit);
 	t->credit = 0;
 	return 0;
+}
+
+/** pool_may_grow() - have the devices asked by how much; a round of the daemon is enough for all until then */
+static noinline int pool_may_grow(struct thread *t)
+{
+	if (__sync_lock_test_and_set(&PROCESS(t->process)->grows, 1))
+		return 0;
+	return event_send(AUDIT_EVENT_SETTLE, t, PROCESS(t->process)->chain.tenants[0],
+			  AUDIT_REASON_NONE, 0);
 }
 
 /*

@@ -129,6 +129,7 @@ struct thread {
 	__u64 reserved;	    /* what of this was reserved */
 	__u64 pool;
 	__u64 stream; /* that a pool gives to, see stream_of() */
+	__u32 grows;  /* no piece that is free in the pool is known to be so large */
 	__u64 credit; /* what of `size` was given back to the pool before and is not reserved again */
 
 	struct ledger_chain chain;

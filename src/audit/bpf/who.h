@@ -105,7 +105,7 @@ alone int process_init(__u32 process, const struct ledger_chain *chain, __u64 cg
 	p->bindings = READ_ONCE(control.bindings);
 	p->cgroup = cgroup;
 	p->user = user;
-	p->exports = p->listed = 0;
+	p->exports = p->listed = p->grows = 0;
 	p->probed = 0;
 	p->whole = 0;
 	for (int i = 0; i < LEDGER_DEVICES; i++) {
