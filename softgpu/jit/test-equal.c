@@ -30,99 +30,10 @@ static const char *const forms[] = {
 #undef FORM
 };
 
-/* Others of which the code depends on the operands, or that programs did not happen to use. */
 static const char *const more_forms[] = {
-	"shfl.sync.bfly.b32 %r1|%p1, %r2, 16, 31, -1",
-	"shfl.sync.down.b32 %r1|%p1, %r2, 1, 31, -1",
-	"shfl.sync.up.b32 %r1|%p1, %r2, 3, 0, -1",
-	"shfl.sync.idx.b32 %r1|%p1, %r2, 37, 0x181f, -1",
-	"shfl.sync.up.b32 %r1|%p1, %r2, %r3, %r4, -1",
-	"shfl.sync.down.b32 %r1|%p1, %r2, %r3, %r4, -1",
-	"shfl.sync.bfly.b32 %r1|%p1, %r2, %r3, %r4, -1",
-	"shfl.sync.idx.b32 %r1, %r2, %r3, %r4, -1",
-	"shfl.sync.idx.b32 %r1|%p1, 5, %r3, 0x1c03, -1",
-	"vote.sync.any.pred %p2, !%p1, -1",
-	"vote.sync.all.pred %p2, !%p1, -1",
-	"vote.sync.uni.pred %p2, %p1, -1",
-	"redux.sync.add.s32 %r1, %r2, -1",
-	"redux.sync.min.s32 %r1, %r2, -1",
-	"redux.sync.max.u32 %r1, %r2, -1",
-	"redux.sync.xor.b32 %r1, %r2, -1",
-	"match.all.sync.b32 %r1|%p1, %r2, -1",
-	"div.u16 %h1, %h2, %h3",
-	"div.s16 %h1, %h2, %h3",
-	"rem.s16 %h1, %h2, %h3",
-	"bfind.s32 %r1, %r2",
-	"bfind.u64 %r1, %d2",
-	"bmsk.wrap.b32 %r1, %r2, %r3",
-	"shf.l.clamp.b32 %r1, %r2, %r3, %r4",
-	"shf.r.wrap.b32 %r1, %r2, %r3, %r4",
-	"prmt.b32 %r1, %r2, %r3, 0x7351",
-	"prmt.b32 %r1, %r2, %r3, 0xc4bf",
-	"brev.b64 %d1, %d2",
-	"mad.hi.cc.s32 %r1, %r2, %r3, %r4",
-	"cvt.rzi.u8.f32 %h1, %f2",
-	"cvt.rni.s8.f64 %h1, %e2",
-	"cvt.rpi.u16.f32 %h1, %f2",
-	"cvt.rmi.s16.f64 %h1, %e2",
-	"cvt.rzi.u64.f32 %d1, %f2",
-	"cvt.rni.u64.f64 %d1, %e2",
-	"cvt.rpi.f64.f64 %e1, %e2",
-	"cvt.sat.f64.f64 %e1, %e2",
-	"add.sat.f32 %f1, %f2, %f3",
-	"cvt.rn.satfinite.e4m3x2.f32 %h1, %f2, %f3",
-	"cvt.rn.satfinite.relu.e5m2x2.f32 %h1, %f2, %f3",
-	"cvt.rn.satfinite.e5m2x2.f16x2 %h1, %r2",
-	"cvt.rn.satfinite.relu.e4m3x2.f16x2 %h1, %r2",
-	"cvt.rn.f16x2.e4m3x2 %r1, %h2",
-	"cvt.rn.relu.f16x2.e5m2x2 %r1, %h2",
-	"red.global.add.u32 [%d1], %r3",
-	"red.global.add.f32 [%d1], %f3",
-	"red.global.add.f64 [%d1], %e3",
-	"red.global.dec.u32 [%d1], %r3",
-	"red.shared.add.f32 [%r1], %f3",
-	"red.shared.add.f64 [%r1], %e3",
-	"red.shared.min.s64 [%r1], %d3",
-	"red.shared.inc.u32 [%r1], %r3",
-	"red.shared.dec.u32 [%r1], 7",
-	"atom.global.min.u64 %d2, [%d1], %d3",
-	"atom.global.dec.u32 %r2, [%d1], %r3",
-	"atom.global.xor.b64 %d2, [%d1], 5",
-	"atom.shared.cas.b64 %d2, [%r1], %d3, %d4",
-	"atom.shared.exch.b32 %r2, [%r1], %r3",
-	"atom.shared.dec.u32 %r2, [%r1], %r3",
-	"atom.shared.or.b32 %r2, [%r1], 3",
-	"add.rm.f64 %e1, %e2, %e3",
-	"sub.rp.ftz.f32 %f1, %f2, %f3",
-	"mul.rz.ftz.f32 %f1, %f2, %f3",
-	"mul.rp.f64 %e1, %e2, %e3",
-	"fma.rz.ftz.f32 %f1, %f2, %f3, %f4",
-	"fma.rp.f64 %e1, %e2, %e3, %e4",
-	"div.rm.f32 %f1, %f2, %f3",
-	"rcp.rp.f64 %e1, %e2",
-	"rcp.rm.ftz.f32 %f1, %f2",
-	"sqrt.rz.f32 %f1, %f2",
-	"sqrt.rm.f64 %e1, %e2",
-	"mul.hi.s64 %d1, %d2, %d3",
-	"mad.hi.u64 %d1, %d2, %d3, %d4",
-	"atom.add.f32 %f2, [%d1], %f3",
-	"ld.local.u32 %r2, [%r1]",
-	"ld.local.v2.u32 {%r2, %r3}, [%d1]",
-	"st.local.u64 [%d1], %d2",
-	"st.local.u32 [%r1+4], %r2",
-	"ld.relaxed.gpu.global.u32 %r2, [%d1]",
-	"ld.acquire.gpu.global.u64 %d2, [%d1]",
-	"st.release.gpu.global.u32 [%d1], %r2",
-	/* Results as they come, and who looks at their bits. */
-	"add.f32 %f1, %f2, %f3; neg.f32 %f4, %f1; mov.f32 %f5, %f1; mul.f32 %f5, %f5, %f2",
-	"mul.f32 %f1, %f2, %f3; min.f32 %f4, %f1, %f5; setp.lt.f32 %p1, %f1, %f4; "
-	"selp.f32 %f5, %f1, %f4, %p1",
-	"fma.rn.f32 %f1, %f2, %f3, %f4; cvt.f64.f32 %e1, %f1; cvt.rzi.s32.f32 %r1, %f1; "
-	"copysign.f32 %f5, %f1, %f2",
-	"add.ftz.f32 %f1, %f2, %f3; mul.ftz.f32 %f4, %f1, %f2; mov.b32 %r1, %f4",
-	"sub.ftz.f32 %f1, %f2, %f3; mov.f32 %f4, %f1; fma.rn.ftz.f32 %f5, %f4, %f2, %f3; "
-	"add.f32 %f6, %f5, %f2",
-	"div.rn.f32 %f1, %f2, %f3; sin.approx.f32 %f4, %f1; sqrt.rn.f32 %f5, %f1",
+#define FORM(text) text,
+#include "softgpu/jit/more-forms.def"
+#undef FORM
 };
 
 #define N_MORE	   (sizeof(more_forms) / sizeof(more_forms[0]))
@@ -179,6 +90,11 @@ static u64 draw(void)
 	seed ^= seed << 17;
 	return seed;
 }
+
+/* The registers that forms name. */
+#define FORM_REGISTERS                                                                             \
+	".reg .pred %p<4>; .reg .b16 %h<9>; .reg .b32 %r<12>; .reg .b64 %d<9>;\n"                  \
+	".reg .f32 %f<9>; .reg .f64 %e<9>;"
 
 /* ---- what a form is ------------------------------------------------------------------------------ */
 
@@ -242,8 +158,7 @@ static struct shape shape_of(const char *text)
 
 static const char plain_head[] =
 	".const .align 16 .b8 co[16];\n.func device()\n{\nret;\n}\n"
-	".visible .entry k(.param .align 16 .b8 p0[32])\n{\n.reg .pred %p<4>; .reg .b16 %h<9>; "
-	".reg .b32 %r<12>;\n.reg .b64 %d<9>; .reg .f32 %f<9>; .reg .f64 %e<9>;\n"
+	".visible .entry k(.param .align 16 .b8 p0[32])\n{\n" FORM_REGISTERS "\n"
 	".local .align 16 .b8 lo[32]; .param .align 16 .b8 q0[32];\nL0:\n";
 
 static bool is_own(const struct unit *u, const struct jit_insn *in)
@@ -403,8 +318,7 @@ static void say_private(struct text *t, bool local, bool write)
 
 static void say_form(struct text *t, const struct shape *s, enum manner manner, u32 index)
 {
-	say(t, "{\n.reg .pred %%p<4>; .reg .b16 %%h<9>; .reg .b32 %%r<12>; .reg .b64 %%d<9>;\n"
-	       ".reg .f32 %%f<9>; .reg .f64 %%e<9>; .param .align 16 .b8 q0[32];\n");
+	say(t, "{\n%s .param .align 16 .b8 q0[32];\n", FORM_REGISTERS);
 	for (u32 i = 0; i < s->n_uses; i++)
 		say_read(t, &s->uses[i], manner);
 	if (s->address)
