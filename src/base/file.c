@@ -80,7 +80,7 @@ static int sync_directory_of(const char *path)
 	return 0;
 }
 
-static int write_new(const char *path, const char *bytes, size_t len, mode_t mode)
+static int write_new(const char *path, const char *bytes, size_t len, mode_t mode, bool flush)
 {
 	_cleanup_close_ int fd =
 		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -89,12 +89,12 @@ static int write_new(const char *path, const char *bytes, size_t len, mode_t mod
 	if (fd < 0)
 		return -errno;
 	r = fd_write_all(fd, bytes, len);
-	if (r < 0)
+	if (r < 0 || !flush)
 		return r;
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-int file_replace(const char *path, const char *bytes, size_t len, mode_t mode)
+static int replace(const char *path, const char *bytes, size_t len, mode_t mode, bool flush)
 {
 	/* Readers of a directory of *.ini or *.conf files never take this for one. */
 	_cleanup_free_ char *tmp = str_format("%s.new~", path);
@@ -102,14 +102,24 @@ int file_replace(const char *path, const char *bytes, size_t len, mode_t mode)
 
 	if (!tmp)
 		return -ENOMEM;
-	r = write_new(tmp, bytes, len, mode);
+	r = write_new(tmp, bytes, len, mode, flush);
 	if (r == 0 && rename(tmp, path) < 0)
 		r = -errno;
-	if (r < 0) {
+	if (r < 0)
 		unlink(tmp);
-		return r;
-	}
-	return sync_directory_of(path);
+	return r;
+}
+
+int file_replace(const char *path, const char *bytes, size_t len, mode_t mode)
+{
+	int r = replace(path, bytes, len, mode, /* flush= */ true);
+
+	return r < 0 ? r : sync_directory_of(path);
+}
+
+int file_put(const char *path, const char *bytes, size_t len, mode_t mode)
+{
+	return replace(path, bytes, len, mode, /* flush= */ false);
 }
 
 static int check_program(const char *path)

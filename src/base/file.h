@@ -43,6 +43,11 @@ int file_write_at(int dir_fd, const char *path, const char *text);
 int file_replace(const char *path, const char *bytes, size_t len, mode_t mode);
 
 /**
+ * file_put() - the same for what is of no use after a boot of the host: it is not flushed
+ */
+int file_put(const char *path, const char *bytes, size_t len, mode_t mode);
+
+/**
  * file_find_program() - may a program be started, as posix_spawnp() looks for it?
  * @name:	with a slash it is a path; else it is in a folder of $PATH
  *

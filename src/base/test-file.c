@@ -24,6 +24,11 @@ int main(void)
 	check(file_read_at(AT_FDCWD, path, 100, &text, &len) == -ENOENT, "file_read_at: not there");
 	check(file_replace(path, "one", 3, 0640) == 0, "file_replace: a new file");
 	check(file_replace(path, "three", 5, 0640) == 0, "file_replace: an old file");
+	check(file_put(path, "two", 3, 0640) == 0 &&
+		      file_read_at(AT_FDCWD, path, 5, &text, &len) == 0 && str_eq(text, "two"),
+	      "file_put: in place of another");
+	free(text);
+	check(file_replace(path, "three", 5, 0640) == 0, "file_replace: and again");
 	check(file_read_at(AT_FDCWD, path, 5, &text, &len) == 0 && len == 5 &&
 		      str_eq(text, "three"),
 	      "file_read_at: all of it");

@@ -162,6 +162,16 @@ static void drop_unseen(struct config *config)
 	config->n_files = n;
 }
 
+static void file_drop(struct config *config, const char *path)
+{
+	struct config_file *file = file_by_path(config, path);
+
+	if (!file)
+		return;
+	file->seen = false;
+	drop_unseen(config);
+}
+
 static int is_ini(const struct dirent *entry)
 {
 	size_t n = strlen(entry->d_name);
@@ -254,8 +264,10 @@ static int write_ini(struct config *config, const char *path, const struct ini *
 		return r;
 	r = fd_mkdir_parents(config->dir, 0755);
 	if (r == 0)
-		r = file_replace(path, text, strlen(text), 0644);
-	return r < 0 ? r : config_load(config);
+		r = (config->passing ? file_put : file_replace)(path, text, strlen(text), 0644);
+	if (r < 0)
+		return r;
+	return config->passing ? file_load(config, path) : config_load(config);
 }
 
 static int path_for(const struct config *config, const char *name, char **ret)
@@ -312,7 +324,10 @@ int config_remove_tenant(struct config *config, const char *name, struct ini_err
 		return write_ini(config, path, &ini, error);
 	if (unlink(path) < 0)
 		return -errno;
-	return config_load(config);
+	if (!config->passing)
+		return config_load(config);
+	file_drop(config, path);
+	return 0;
 }
 
 int config_write_device(struct config *config, const struct device_spec *device,

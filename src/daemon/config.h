@@ -27,8 +27,14 @@ struct config_file {
 	bool seen;
 };
 
+/**
+ * struct config - all files of a folder
+ * @passing:	nobody else writes them, and they are of no use after a boot of the host: none is flushed, and
+ *		a change is taken in without reading the others again
+ */
 struct config {
 	char *dir;
+	bool passing;
 	struct config_file *files;
 	size_t n_files;
 };

@@ -263,7 +263,8 @@ int method_run_end(struct daemon *d, const struct request *q, json_t **ret)
 	evicted = evictions_take(&d->evictions, name, &peak_bytes);
 	if (!t && !evicted)
 		return request_tenant(d, q, &t);
-	tenants_collect(&d->tenants);
+	if (t)
+		tenants_collect_one(&d->tenants, t);
 	*ret = json_pack("{s:b, s:b, s:I}", "gone", !tenants_find(&d->tenants, name), "evicted",
 			 evicted, "peak", (json_int_t)peak_bytes);
 	return 0;

@@ -30,6 +30,7 @@ int tenants_init(struct tenants *tenants, const char *config_dir, const char *st
 	r = init_dir(&tenants->files, config_dir, "tenants.d");
 	if (r == 0)
 		r = init_dir(&tenants->runs, state_dir, "run.d");
+	tenants->runs.passing = true;
 	if (r == 0)
 		r = init_dir(&tenants->lowered, state_dir, "lowered.d");
 	return r == 0 ? released_init(&tenants->released, state_dir) : r;
@@ -611,21 +612,32 @@ int tenants_remove_cgroups(const char *state_dir)
 	return 0;
 }
 
-void tenants_collect(struct tenants *tenants)
+/* Return: whether it is forgotten with the next tenants_apply(). */
+static bool collect(struct tenants *tenants, const struct tenant *t)
 {
 	struct ini_error error;
+
+	if (t->origin != TENANT_OF_RUN || !has_ended(tenants, t))
+		return false;
+	if (t->spec.match.kind == SELECT_CGROUP)
+		cgroup_remove(t->spec.match.name);
+	return config_remove_tenant(&tenants->runs, t->spec.name, &error) == 0;
+}
+
+void tenants_collect(struct tenants *tenants)
+{
 	struct tenant *t;
 	bool changed = false;
 
-	for (t = tenants->first; t; t = t->next) {
-		if (t->origin != TENANT_OF_RUN || !has_ended(tenants, t))
-			continue;
-		if (t->spec.match.kind == SELECT_CGROUP)
-			cgroup_remove(t->spec.match.name);
-		if (config_remove_tenant(&tenants->runs, t->spec.name, &error) == 0)
-			changed = true;
-	}
+	for (t = tenants->first; t; t = t->next)
+		changed |= collect(tenants, t);
 	if (changed)
 		tenants_apply(tenants);
 	released_collect(&tenants->released);
+}
+
+void tenants_collect_one(struct tenants *tenants, const struct tenant *t)
+{
+	if (collect(tenants, t))
+		tenants_apply(tenants);
 }

@@ -129,6 +129,11 @@ void tenants_collect(struct tenants *tenants);
 int tenants_remove_cgroups(const char *state_dir);
 
 /**
+ * tenants_collect_one() - forget a run if its last process has ended; @t may be gone then
+ */
+void tenants_collect_one(struct tenants *tenants, const struct tenant *t);
+
+/**
  * tenants_meet() - a user was seen: make his tenant where a template matches him
  *
  * Return: 1 if one was made, 0 if not, or a fault.
