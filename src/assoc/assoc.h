@@ -86,6 +86,14 @@ struct assoc_process {
 int assoc_of_pid(int proc_fd, pid_t pid, struct assoc_process *ret);
 
 /**
+ * assoc_process_of() - whose thread is it?
+ * @id:	of a process, or of any of its threads
+ *
+ * Return: the process, or 0 if there is none any more.
+ */
+pid_t assoc_process_of(int proc_fd, pid_t id);
+
+/**
  * assoc_descends() - is a process another one, or was it started by it or by who it started?
  *
  * Asks of each parent in turn; whose parent has died descends from nobody of ours.

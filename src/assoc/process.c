@@ -87,6 +87,17 @@ int assoc_of_pid(int proc_fd, pid_t pid, struct assoc_process *ret)
 	return 0;
 }
 
+pid_t assoc_process_of(int proc_fd, pid_t id)
+{
+	_cleanup_free_ char *status = NULL;
+	const char *line;
+
+	if (read_file(proc_fd, id, "status", &status, NULL) != 0)
+		return 0;
+	line = strstr(status, "\nTgid:");
+	return line ? strtol(line + strlen("\nTgid:"), NULL, 10) : 0;
+}
+
 /* More generations than any shell's; a number that is used again makes no endless walk. */
 #define MAX_GENERATIONS 64
 

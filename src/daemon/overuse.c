@@ -23,6 +23,8 @@ void overuse_saw_work(struct overuse *o, pid_t pid, unsigned device, unsigned pe
 	struct resident *p = residents_find(&o->residents, pid);
 
 	if (!p)
+		p = residents_find(&o->residents, assoc_process_of(o->residents.proc_fd, pid));
+	if (!p)
 		return;
 	p->percent[device] = MIN(percent, 100U);
 	p->worked_ms[device] = overuse_now_ms();

@@ -160,19 +160,31 @@ static void drop_unlisted(struct residents *residents)
 	}
 }
 
+/* A driver may name a process by any of its threads. */
+static struct resident *find_or_add(struct residents *residents, pid_t id)
+{
+	struct resident *p = residents_find(residents, id);
+	pid_t pid;
+
+	if (p)
+		return p;
+	pid = assoc_process_of(residents->proc_fd, id);
+	if (pid && pid != id)
+		p = residents_find(residents, pid);
+	return p || !pid ? p : add(residents, pid);
+}
+
 static void take(struct residents *residents, const struct gpu_process *g, unsigned device)
 {
-	struct resident *p = residents_find(residents, g->pid);
+	struct resident *p = find_or_add(residents, g->pid);
 
-	if (!p)
-		p = add(residents, g->pid);
 	if (!p)
 		return;
 	p->listed |= 1U << device;
 	if (g->used_bytes == GPU_UNKNOWN)
 		p->unknown |= 1U << device;
 	else
-		p->bytes[device] = g->used_bytes;
+		p->bytes[device] = MAX(p->bytes[device], g->used_bytes);
 }
 
 void residents_take(struct residents *residents, unsigned device, const struct gpu_process *list,
