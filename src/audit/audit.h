@@ -336,10 +336,11 @@ enum audit_wake_kind {
 /* Room for all wakes that there may be: one a slot, one a process and one more, of 16 bytes with the header. */
 #define AUDIT_WAKES_SIZE (1 << 20)
 
-/** struct audit_wake - what a program tells the holder process; @index: of the slot or the process' record */
+/** struct audit_wake - what a program tells the holder process; @index: of the slot or the process' record; @cpu: where */
 struct audit_wake {
 	__u32 kind;
 	__u32 index;
+	__u32 cpu;
 };
 
 /**

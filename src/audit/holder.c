@@ -42,6 +42,8 @@
 #define DISMISSED_MS_MIN	  50
 #define DISMISSED_MS_MAX	  (END_MS / 2)
 #define WAKES_FD		  3
+#define STOP_SPIN_NS		  30000 /* a thread that is to stop is waited for so long before this sleeps */
+#define ALONE_MS		  100 /* if no other has come for so long */
 #define HOLDER_NAME		  "cotenant-holder"
 #define STOPPED_FOR_GROUP(status) ((status) >> 16 == PTRACE_EVENT_STOP)
 
@@ -265,6 +267,32 @@ static void threads_wait(struct holder *h)
 	queue_tidy(h);
 }
 
+/*
+ * A thread that is to be answered stops within some ten microseconds, which is less than it takes to sleep and to be
+ * woken where the CPU has gone idle meanwhile. It is waited for if it is on another CPU than this process, which would
+ * keep it from that, and if no other has come for longer than one that wants a CPU waits for it: where several come
+ * there is always one that wakes this, and the CPU is better theirs.
+ */
+static void thread_await(struct holder *h, uint32_t at)
+{
+	const struct audit_slot *slot = &h->state->slots[at];
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), until = now + STOP_SPIN_NS;
+
+	if (now - h->alone_since_ns < ALONE_MS * 1000000ULL || h->came_on == sched_getcpu())
+		return;
+	while (slot_state(slot) == AUDIT_SLOT_STOPPING && now < until) {
+		threads_wait(h);
+		now = clock_now_ns(CLOCK_MONOTONIC);
+	}
+}
+
+static void threads_await(struct holder *h)
+{
+	stopping_tidy(h);
+	if (h->n_stopping == 1 && h->state->slots[h->stopping[0]].ask == AUDIT_ASK_ANSWER)
+		thread_await(h, h->stopping[0]);
+}
+
 /* --- what wakes it --------------------------------------------------------------------------------- */
 
 static bool slot_is_signalled(const struct audit_slot *slot, uint32_t tgid, uint32_t tid)
@@ -301,6 +329,18 @@ static void signals_take(struct holder *h)
 	queue_tidy(h);
 }
 
+/* After it was taken, which is urgent. */
+static void slot_came(struct holder *h, const struct audit_wake *wake)
+{
+	uint32_t tid = h->state->slots[wake->index & (AUDIT_SLOTS - 1)].tid;
+
+	h->came_on = wake->cpu;
+	if (tid == h->came_tid)
+		return;
+	h->came_tid = tid;
+	h->alone_since_ns = clock_now_ns(CLOCK_MONOTONIC);
+}
+
 static int on_wake(void *userdata, void *data, _unused_ size_t size)
 {
 	struct holder *h = userdata;
@@ -309,6 +349,7 @@ static int on_wake(void *userdata, void *data, _unused_ size_t size)
 	switch (wake->kind) {
 	case AUDIT_WAKE_SLOT:
 		slot_take(h, wake->index & (AUDIT_SLOTS - 1));
+		slot_came(h, wake);
 		break;
 	case AUDIT_WAKE_FREED:
 		__atomic_store_n(&h->state->control.freed, 0, __ATOMIC_SEQ_CST);
@@ -397,7 +438,7 @@ static bool is_done(const struct holder *h, uint64_t now)
 static void holder_loop(struct holder *h)
 {
 	struct pollfd fds[] = {
-		{ .fd = ring_buffer__epoll_fd(h->wakes), .events = POLLIN },
+		{ .fd = WAKES_FD, .events = POLLIN },
 		{ .fd = h->signal_fd, .events = POLLIN },
 	};
 	uint64_t next_sweep = 0;
@@ -416,10 +457,11 @@ static void holder_loop(struct holder *h)
 		if (h->dismissed_ns)
 			let_all_go(h);
 		poll(fds, ARRAY_SIZE(fds), h->n_held ? QUEUE_MS : SWEEP_MS);
-		signals_drain(h);
 		ring_buffer__consume(h->wakes);
+		signals_drain(h);
 		signals_take(h);
 		threads_wait(h);
+		threads_await(h);
 		queue_run(h);
 	}
 }

@@ -20,6 +20,9 @@ struct holder {
 	size_t n_held;
 	uint32_t stopping[AUDIT_SLOTS]; /* slots whose threads are on their way to a stop */
 	size_t n_stopping;
+	int came_on;		 /* the CPU of the last thread that came */
+	uint32_t came_tid;	 /* which it was, */
+	uint64_t alone_since_ns; /* and since when none but that */
 	uint32_t bucket
 		[BUCKETS]; /* slots by their threads' ids: number + 1 of the first, then @next */
 	uint32_t next[AUDIT_SLOTS];

@@ -104,6 +104,7 @@ alone int wake_send(__u32 kind, __u32 index)
 	}
 	w->kind = kind;
 	w->index = index;
+	w->cpu = bpf_get_smp_processor_id();
 	bpf_ringbuf_submit(w, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
