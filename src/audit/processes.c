@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "priv.h"
 
 #define DROP_NS	       300000000000ULL /* a credit that was used up is no end of anything, but a record */
@@ -48,11 +48,11 @@ struct audit_process *process_find(const struct engine *engine, pid_t pid)
  */
 static bool process_is_dead(pid_t pid)
 {
-	struct pollfd fd = { .fd = syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	struct pollfd fd = { .fd = fd_of_process(pid), .events = POLLIN };
 	bool dead;
 
 	if (fd.fd < 0)
-		return errno == ESRCH;
+		return fd.fd == -ESRCH;
 	dead = poll(&fd, 1, 0) == 1;
 	close(fd.fd);
 	return dead;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 int fd_write_all(int fd, const void *buf, size_t n)
 {
@@ -49,4 +50,14 @@ int fd_set_nonblock(int fd)
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -errno;
 	return 0;
+}
+
+int fd_of_process(pid_t pid)
+{
+	int fd = syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd >= 0)
+		return fd;
+	/* EINVAL up to Linux 6.14, ENOENT since, where the number is not that of a process. */
+	return pid > 0 && (errno == EINVAL || errno == ENOENT) ? -ESRCH : -errno;
 }

@@ -2,13 +2,13 @@
 #include "daemon/residents.h"
 
 #include "base/array.h"
+#include "base/fd.h"
 #include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 
 int residents_init(struct residents *residents)
 {
@@ -124,7 +124,7 @@ static struct resident *add(struct residents *residents, pid_t pid)
 	if (!p)
 		return NULL;
 	p->is_new = true;
-	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	p->pidfd = fd_of_process(pid);
 	if (p->pidfd < 0)
 		return NULL;
 	r = assoc_of_pid(residents->proc_fd, pid, &p->who);

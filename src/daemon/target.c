@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/target.h"
 
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "daemon/cgroup.h"
@@ -49,9 +50,9 @@ int target_add(struct target *target, pid_t pid, uint64_t start_time, const char
 	target->processes = p;
 	p += target->n_processes;
 	*p = (struct target_process){ .pid = pid, .start_time = start_time };
-	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	p->pidfd = fd_of_process(pid);
 	if (p->pidfd < 0)
-		return errno == ESRCH ? 0 : -errno;
+		return p->pidfd == -ESRCH ? 0 : p->pidfd;
 	/* Opened first, compared then: the descriptor is of the process that was meant. */
 	if (!process_is(pid, start_time)) {
 		close(p->pidfd);
@@ -239,7 +240,7 @@ static bool thaw_freezer(const char *path)
 
 static bool thaw_process(pid_t pid, uint64_t start_time)
 {
-	_cleanup_close_ int pidfd = syscall(SYS_pidfd_open, pid, 0);
+	_cleanup_close_ int pidfd = fd_of_process(pid);
 
 	if (pidfd >= 0 && process_is(pid, start_time))
 		syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
@@ -261,7 +262,7 @@ void target_thaw(const char *record)
  */
 static void signal_member(const char *cgroup, pid_t pid, int signal)
 {
-	_cleanup_close_ int pidfd = syscall(SYS_pidfd_open, pid, 0);
+	_cleanup_close_ int pidfd = fd_of_process(pid);
 	_cleanup_free_ char *path = NULL;
 
 	if (pidfd >= 0 && cgroup_of_pid(pid, &path) == 0 && cgroup_is_inside(path, cgroup))

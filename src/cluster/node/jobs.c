@@ -2,6 +2,7 @@
 #include "cluster/node/jobs.h"
 
 #include "assoc/assoc.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/mounts.h"
 #include "base/str.h"
@@ -203,11 +204,11 @@ static int end_process(const struct jobs *jobs, const struct jobs_order *order, 
 		       struct jobs_told *told)
 {
 	_cleanup_(assoc_place_done) struct assoc_place place = {};
-	_cleanup_close_ int pidfd = syscall(SYS_pidfd_open, atoi(pid), 0);
+	_cleanup_close_ int pidfd = fd_of_process(atoi(pid));
 	int r;
 
 	if (pidfd < 0)
-		return errno == ESRCH || errno == EINVAL ? 0 : -errno;
+		return pidfd == -ESRCH ? 0 : pidfd;
 	r = read_place(jobs, order, pid, &place);
 	if (r <= 0 || !lives(jobs, pid))
 		return r < 0 ? r : 0;
