@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "softgpu/exec/block.h"
 #include "softgpu/jit/code.h"
 #include "softgpu/jit/limit.h"
 
@@ -264,11 +265,14 @@ static bool wait_for_compiler(void)
 {
 	struct pollfd fd = { .fd = connection,
 			     .events = ask.sent < ask.request->size ? POLLOUT : POLLIN };
+	u64 now = exec_now_ns(), until = now + LIMIT_WAIT_S * 1000000000ULL;
 	int n;
 
-	do
-		n = poll(&fd, 1, LIMIT_WAIT_S * 1000);
-	while (n < 0 && errno == EINTR);
+	/* A program with a timer interrupts this all the time. */
+	do {
+		n = poll(&fd, 1, now < until ? (int)((until - now) / 1000000) : 0);
+		now = exec_now_ns();
+	} while (n < 0 && errno == EINTR);
 	return n > 0;
 }
 
