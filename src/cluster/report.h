@@ -17,13 +17,14 @@
 
 #include "base/base.h"
 
+/* Of the text. What a report may have at the most takes less, however long its names and numbers are. */
 #define REPORT_BYTES	 (512 * 1024)
 #define REPORT_NAME	 64
 #define REPORT_NONCE	 33
 #define REPORT_WORD	 24
 #define REPORT_REASON	 200
 #define REPORT_DEVICES	 64
-#define REPORT_TENANTS	 4096
+#define REPORT_TENANTS	 3072
 #define REPORT_INCIDENTS 100
 
 struct report_device {

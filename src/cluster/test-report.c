@@ -101,10 +101,50 @@ static void test_written(void)
 	report_done(&read);
 }
 
+#define LONGEST "job-00123456789012345678901234567890123456789012345678901234567"
+
+/* All that a report has room for, with the longest names and numbers. */
+static void test_largest(void)
+{
+	static struct report_device devices[REPORT_DEVICES];
+	static struct report_tenant tenants[REPORT_TENANTS];
+	static struct report_incident incidents[REPORT_INCIDENTS];
+	struct report made = { LONGEST,	  "0123456789abcdef0123456789abcdef",
+			       devices,	  REPORT_DEVICES,
+			       tenants,	  REPORT_TENANTS,
+			       incidents, REPORT_INCIDENTS },
+		      read = {};
+	_cleanup_free_ char *text = NULL;
+	char reason[REPORT_REASON] = "";
+	size_t i;
+
+	for (i = 0; i < REPORT_DEVICES; i++)
+		devices[i] = (struct report_device){ INT64_MAX, INT64_MAX };
+	for (i = 0; i < REPORT_TENANTS; i++)
+		tenants[i] = (struct report_tenant){ LONGEST, 0, REPORT_DEVICES - 1, INT64_MAX,
+						     INT64_MAX };
+	for (i = 0; i < REPORT_INCIDENTS; i++)
+		incidents[i] = (struct report_incident){ INT64_MAX,
+							 LONGEST,
+							 INT64_MAX,
+							 INT64_MAX,
+							 INT64_MAX,
+							 INT64_MAX,
+							 "01234567890123456789012",
+							 "01234567890123456789012" };
+	text = report_print(&made);
+	check(text && strlen(LONGEST) == REPORT_NAME - 1 &&
+		      report_parse(text, strlen(text), &read, reason) == 0 &&
+		      read.n_tenants == REPORT_TENANTS && read.n_incidents == REPORT_INCIDENTS,
+	      "report: the largest of all is taken: %s", reason);
+	report_done(&read);
+}
+
 int main(void)
 {
 	test_cases();
 	test_bounds();
 	test_written();
+	test_largest();
 	return check_result();
 }
