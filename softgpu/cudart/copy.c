@@ -344,19 +344,6 @@ RUNTIME_CALL(cudaMemcpy2DFromArray, void *dst, size_t dst_pitch, CUarray src, si
 		       ?: copy_now(copy);
 }
 
-RUNTIME_CALL(cudaMemcpy2DArrayToArray, CUarray dst, size_t dst_x_bytes, size_t dst_y, CUarray src,
-	     size_t src_x_bytes, size_t src_y, size_t width, size_t height,
-	     _unused_ enum cudaMemcpyKind kind)
-{
-	CUDA_MEMCPY3D copy;
-
-	return in_context()
-		       ?: copy_of(part_of(dst, dst_x_bytes, dst_y),
-				  part_of(src, src_x_bytes, src_y),
-				  elements_in(src, width), height, 1, &copy)
-		       ?: copy_now(copy);
-}
-
 /* Bytes of a row of an array; 0 if it is not one. */
 static size_t row_bytes(CUarray array)
 {
@@ -428,6 +415,89 @@ RUNTIME_CALL(cudaMemcpyFromArray, void *dst, CUarray src, size_t x_bytes, size_t
 {
 	return finish_legacy(run_cudaMemcpyFromArrayAsync(dst, src, x_bytes, y, size_bytes, kind,
 							  CU_STREAM_LEGACY));
+}
+
+static cudaError_t finish_own(cudaError_t error)
+{
+	return error ?: told(driver.cuStreamSynchronize(CU_STREAM_PER_THREAD));
+}
+
+static cudaError_t copy_between(CUarray dst, size_t dst_x_bytes, size_t dst_y, CUarray src,
+				size_t src_x_bytes, size_t src_y, size_t width, size_t height,
+				CUstream stream)
+{
+	CUDA_MEMCPY3D copy;
+
+	return in_context()
+		       ?: copy_of(part_of(dst, dst_x_bytes, dst_y),
+				  part_of(src, src_x_bytes, src_y), elements_in(src, width), height,
+				  1, &copy)
+		       ?: copy_on(copy, stream);
+}
+
+RUNTIME_CALL(cudaMemcpy2DArrayToArray, CUarray dst, size_t dst_x_bytes, size_t dst_y, CUarray src,
+	     size_t src_x_bytes, size_t src_y, size_t width, size_t height,
+	     _unused_ enum cudaMemcpyKind kind)
+{
+	return finish_legacy(copy_between(dst, dst_x_bytes, dst_y, src, src_x_bytes, src_y, width,
+					  height, CU_STREAM_LEGACY));
+}
+
+RUNTIME_CALL(cudaMemcpy2DArrayToArray_ptds, CUarray dst, size_t dst_x_bytes, size_t dst_y,
+	     CUarray src, size_t src_x_bytes, size_t src_y, size_t width, size_t height,
+	     _unused_ enum cudaMemcpyKind kind)
+{
+	return finish_own(copy_between(dst, dst_x_bytes, dst_y, src, src_x_bytes, src_y, width,
+				       height, CU_STREAM_PER_THREAD));
+}
+
+/* The linear form between arrays: a part ends where a row of either does. */
+static cudaError_t copy_rows_between(CUarray dst, size_t dst_x_bytes, size_t dst_y, CUarray src,
+				     size_t src_x_bytes, size_t src_y, size_t size_bytes,
+				     CUstream stream)
+{
+	cudaError_t error = in_context();
+	size_t dst_row, src_row;
+
+	if (error)
+		return error;
+	dst_row = row_bytes(dst);
+	src_row = row_bytes(src);
+	if (dst_x_bytes >= dst_row || src_x_bytes >= src_row)
+		return failed(cudaErrorInvalidValue);
+	while (!error && size_bytes > 0) {
+		size_t width = dst_row - dst_x_bytes;
+
+		if (width > src_row - src_x_bytes)
+			width = src_row - src_x_bytes;
+		if (width > size_bytes)
+			width = size_bytes;
+		error = copy_between(dst, dst_x_bytes, dst_y, src, src_x_bytes, src_y, width, 1,
+				     stream);
+		size_bytes -= width;
+		dst_x_bytes += width;
+		dst_y += dst_x_bytes / dst_row;
+		dst_x_bytes %= dst_row;
+		src_x_bytes += width;
+		src_y += src_x_bytes / src_row;
+		src_x_bytes %= src_row;
+	}
+	return error;
+}
+
+RUNTIME_CALL(cudaMemcpyArrayToArray, CUarray dst, size_t dst_x_bytes, size_t dst_y, CUarray src,
+	     size_t src_x_bytes, size_t src_y, size_t size_bytes, _unused_ enum cudaMemcpyKind kind)
+{
+	return finish_legacy(copy_rows_between(dst, dst_x_bytes, dst_y, src, src_x_bytes, src_y,
+					       size_bytes, CU_STREAM_LEGACY));
+}
+
+RUNTIME_CALL(cudaMemcpyArrayToArray_ptds, CUarray dst, size_t dst_x_bytes, size_t dst_y,
+	     CUarray src, size_t src_x_bytes, size_t src_y, size_t size_bytes,
+	     _unused_ enum cudaMemcpyKind kind)
+{
+	return finish_own(copy_rows_between(dst, dst_x_bytes, dst_y, src, src_x_bytes, src_y,
+					    size_bytes, CU_STREAM_PER_THREAD));
 }
 
 cudaError_t variable_part(const void *symbol, size_t size_bytes, size_t offset, CUdeviceptr *ret)

@@ -42,6 +42,32 @@ static void calls_do_not_wait_for_others(int *x)
 	CHECK(cudaStreamSynchronize(other));
 }
 
+// From one with rows of 8 into one with rows of 12.
+static void between_arrays(cudaArray_t array, const std::vector<int> &from)
+{
+	cudaChannelFormatDesc ints = cudaCreateChannelDesc<int>();
+	std::vector<int> back(12 * 4), zeros(12 * 4);
+	cudaArray_t wide;
+
+	CHECK(cudaMallocArray(&wide, &ints, 12, 4));
+	CHECK(cudaMemcpy2DToArray(wide, 0, 0, zeros.data(), 48, 48, 4, cudaMemcpyHostToDevice));
+	CHECK(cudaMemcpy2DArrayToArray(wide, 16, 1, array, 8, 2, 12, 2));
+	CHECK(cudaMemcpy2DFromArray(back.data(), 48, wide, 0, 0, 48, 4, cudaMemcpyDeviceToHost));
+	for (int y = 0; y < 4; y++)
+		for (int x = 0; x < 12; x++)
+			EXPECT(back[y * 12 + x] ==
+			       (y >= 1 && y < 3 && x >= 4 && x < 7 ? from[(y + 1) * 8 + x - 2] : 0));
+	// 20 elements from the third of the second row on.
+	CHECK(cudaMemcpyArrayToArray(wide, 40, 0, array, 8, 1, 80));
+	CHECK(cudaMemcpy2DFromArray(back.data(), 48, wide, 0, 0, 48, 4, cudaMemcpyDeviceToHost));
+	for (int i = 0; i < 20; i++)
+		EXPECT(back[10 + i] == from[10 + i]);
+	EXPECT(back[9] == 0);
+	EXPECT_ERROR(cudaErrorInvalidValue, cudaMemcpyArrayToArray(wide, 48, 0, array, 0, 0, 4));
+	EXPECT_ERROR(cudaErrorInvalidValue, cudaMemcpyArrayToArray(wide, 0, 0, array, 0, 3, 36));
+	CHECK(cudaFreeArray(wide));
+}
+
 static void arrays()
 {
 	cudaChannelFormatDesc ints = cudaCreateChannelDesc<int>();
@@ -59,6 +85,8 @@ static void arrays()
 	CHECK(cudaMemcpyFromArray(back.data(), array, 16, 1, 40, cudaMemcpyDeviceToHost));
 	for (int i = 0; i < 10; i++)
 		EXPECT(back[i] == from[i]);
+	CHECK(cudaMemcpy2DToArray(array, 0, 0, from.data(), 32, 32, 4, cudaMemcpyHostToDevice));
+	between_arrays(array, from);
 	CHECK(cudaFreeArray(array));
 }
 
