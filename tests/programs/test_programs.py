@@ -28,6 +28,12 @@ def test_program_is_right_with_compiled_kernels(gpu, program, ptx, tmp_path, nam
         assert list((tmp_path / "cache" / "softgpu").glob("*.jit"))
 
 
+def test_without_a_compiler_the_interpreter_serves_and_says_so(gpu, program, ptx, tmp_path):
+    gpu |= {"SOFTGPU_JIT": "1", "SOFTGPU_LOG": "1", "SOFTGPU_JITC": str(tmp_path / "nothing")}
+    out = run([program("kernels"), ptx("nvcc")], gpu)
+    assert "six kernels right" in out and out.count("kernels are interpreted: ") == 1, out
+
+
 @pytest.mark.parametrize("kernel_ns", [None, "5000000"])
 def test_event_times_are_the_devices(gpu, program, kernel_ns):
     """As the model has them, or as SOFTGPU_KERNEL_NS says, whatever the grid."""

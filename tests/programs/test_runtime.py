@@ -79,6 +79,17 @@ def test_properties_of_version_12(gpu):
     assert "right" in run([program], gpu)
 
 
+@pytest.mark.parametrize("version", ["11.0", "12", "13"])
+def test_what_is_not_implemented_says_its_name_once(gpu, version):
+    source = SOURCES / "missing.c"
+    library = SOFTGPU / f"libcudart.so.{version}"
+    program = make(f"runtime-missing{version}", ["cc", "-Wall", source, library, "-o", "@OUT@"], [source])
+    assert run([program], gpu) == "refusals right\n"
+    out = run([program], gpu | {"SOFTGPU_LOG": "1"})
+    names = ["cudaGraphicsUnregisterResource", "cudaGraphicsMapResources"]
+    assert [out.count(f"{name} is not implemented") for name in names] == [1, 1], out
+
+
 def test_device_printf_has_every_conversion(gpu):
     lines = run([compiled("printing")], gpu).splitlines()
     assert lines[:3] == [f"{i} {i * 1.5:5.2f} hi {chr(97 + i)} {255 + i:x} 1234567890123 %" for i in range(3)]
