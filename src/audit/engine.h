@@ -244,7 +244,7 @@ void engine_settled(struct engine *engine, uint64_t since);
  */
 bool engine_is_lingering(const struct engine *engine);
 
-/** engine_lists() - a device lists a process that is not charged. Return: whether it lingers: then it is, for now */
+/** engine_lists() - a device lists a process without a record. Return: whether it lingers, and so is charged all the same */
 bool engine_lists(struct engine *engine, pid_t pid);
 
 /**

@@ -36,7 +36,8 @@ void engine_asks_devices(struct engine *engine)
 	blocks_each(engine->state, AUDIT_TABLE_PROCESSES, i) {
 		struct audit_process *p = process_at(engine, i);
 
-		p->listed = 0;
+		if (p->listed)
+			p->listed = 0;
 		/* What grows from now on asks for another round. */
 		if (p->grows)
 			__atomic_store_n(&p->grows, 0, __ATOMIC_SEQ_CST);
