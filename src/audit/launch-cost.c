@@ -7,6 +7,9 @@
  */
 #include "launch.h"
 
+_Static_assert(AUDIT_KERNELS <= SHARE_KINDS_MAX,
+	       "share_learn() has room for all kinds of a process");
+
 /* What one of the kind was charged, on average where that is not yet the same for each. */
 static double cost_of(const struct audit_kernel *k, uint64_t guess_ns, uint64_t n_launches)
 {
