@@ -24,7 +24,7 @@
  * @call:	what wakes us
  * @each:	every record is rung for, whether the host sleeps or not
  * @beside:	the host's thread runs on the CPUs that this process runs on
- * @apart:	for now both have much to do at once: it had better wake on another CPU, if one is idle
+ * @apart:	both have much to do at once: it had better wake on another CPU, if one is idle
  */
 struct carrier_lane {
 	uint32_t id;
